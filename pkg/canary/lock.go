@@ -1,0 +1,228 @@
+package canary
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+// The lock is a Lease named after the canary, so that two people never recreate
+// it at once: both Pods would claim one address.
+const (
+	// leaseDuration is how long after its last renewal a Lease counts as held.
+	leaseDuration = time.Minute
+	// leaseRenewal is how often a running retest renews its Lease.
+	leaseRenewal = 10 * time.Second
+	// leaseDoubt is how long a Lease that looks stale is watched before it is
+	// taken over. Clocks differ between machines; a holder that lives renews
+	// within this time, whatever its clock says.
+	leaseDoubt = leaseRenewal + 2*time.Second
+	// processAnnot tells a later run on the same machine whose process held the
+	// Lease.
+	processAnnot = Prefix + "process"
+)
+
+// Process names one running command: a machine by a random id of its state
+// folder, and the process on it.
+type Process struct {
+	Machine string
+	PID     int
+	// Alive reports whether a process of this machine still runs.
+	Alive func(pid int) bool
+}
+
+func (p Process) String() string { return p.Machine + "/" + strconv.Itoa(p.PID) }
+
+// died reports whether a Lease's holder was a process of this machine that no
+// longer runs. Only then need nobody wait for the Lease to grow stale.
+func (p Process) died(holder string) bool {
+	machine, pid, ok := strings.Cut(holder, "/")
+	if !ok || machine == "" || machine != p.Machine {
+		return false
+	}
+	number, err := strconv.Atoi(pid)
+	return err == nil && !p.Alive(number)
+}
+
+// lock is a held Lease.
+type lock struct {
+	retest *Retest
+	stop   context.CancelFunc
+	done   chan struct{}
+}
+
+// errLost ends a run whose Lease somebody else has taken.
+type errLost struct{ holder string }
+
+func (e errLost) Error() string {
+	return "the lock was taken over by " + e.holder + " while this run could not renew it"
+}
+
+// acquire takes the Lease, or refuses and says who holds it and since when. The
+// returned context ends when the Lease is lost.
+func (r *Retest) acquire(ctx context.Context) (context.Context, *lock, error) {
+	lease, err := r.take(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	run, lost := context.WithCancelCause(ctx)
+	renew, stop := context.WithCancel(context.WithoutCancel(ctx))
+	l := &lock{retest: r, stop: stop, done: make(chan struct{})}
+	go func() {
+		defer close(l.done)
+		r.renew(renew, lease, lost)
+	}()
+	return run, l, nil
+}
+
+// take makes the Lease ours.
+func (r *Retest) take(ctx context.Context) (*coordinationv1.Lease, error) {
+	leases := r.Clients.Coordination.Leases(r.Canary.Namespace)
+	lease, err := leases.Get(ctx, r.Canary.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		lease, err = leases.Create(ctx, r.lease(nil), metav1.CreateOptions{FieldManager: FieldManager})
+		if apierrors.IsAlreadyExists(err) {
+			return nil, refusef("another retest of Pod %s has just begun: wait for it, then run this again", r.Canary)
+		}
+		return lease, wrapLease(err, r)
+	case err != nil:
+		return nil, wrapLease(err, r)
+	}
+	if err := r.mayTake(ctx, lease); err != nil {
+		return nil, err
+	}
+	lease, err = leases.Update(ctx, r.lease(lease), metav1.UpdateOptions{FieldManager: FieldManager})
+	if apierrors.IsConflict(err) {
+		return nil, refusef("another retest of Pod %s has just begun: wait for it, then run this again", r.Canary)
+	}
+	return lease, wrapLease(err, r)
+}
+
+// mayTake refuses while the holder lives.
+func (r *Retest) mayTake(ctx context.Context, lease *coordinationv1.Lease) error {
+	holder := ptr.Deref(lease.Spec.HolderIdentity, "")
+	if holder == "" {
+		return nil
+	}
+	if r.Process.died(lease.Annotations[processAnnot]) {
+		r.notef(StepLock, "the earlier run of %s is no longer there: taking over its lock", holder)
+		return nil
+	}
+	renewed := ptr.Deref(lease.Spec.RenewTime, metav1.MicroTime{}).Time
+	if r.now().Sub(renewed) < leaseDuration {
+		return r.held(lease, holder)
+	}
+	r.notef(StepLock, "the lock of %s was last renewed %s ago: watching for %s that it is really given up",
+		holder, age(r.now(), renewed), leaseDoubt)
+	if err := sleep(ctx, leaseDoubt); err != nil {
+		return err
+	}
+	again, err := r.Clients.Coordination.Leases(r.Canary.Namespace).Get(ctx, r.Canary.Name, metav1.GetOptions{})
+	if err != nil {
+		return wrapLease(err, r)
+	}
+	if again.ResourceVersion != lease.ResourceVersion {
+		return r.held(again, ptr.Deref(again.Spec.HolderIdentity, "somebody"))
+	}
+	r.notef(StepLock, "taking over the stale lock of %s", holder)
+	return nil
+}
+
+func (r *Retest) held(lease *coordinationv1.Lease, holder string) error {
+	since := ptr.Deref(lease.Spec.AcquireTime, metav1.MicroTime{}).Time
+	return refusef("Pod %s is being retested by %s since %s (%s ago): wait for it to end; its lock (Lease %s) can be taken %s after its last renewal",
+		r.Canary, holder, since.UTC().Format(time.RFC3339), age(r.now(), since), r.Canary, leaseDuration)
+}
+
+// lease is the Lease as ours, on top of what is there.
+func (r *Retest) lease(current *coordinationv1.Lease) *coordinationv1.Lease {
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: r.Canary.Namespace, Name: r.Canary.Name}}
+	if current != nil {
+		lease = current.DeepCopy()
+		lease.Spec.LeaseTransitions = ptr.To(ptr.Deref(lease.Spec.LeaseTransitions, 0) + 1)
+	}
+	metav1.SetMetaDataAnnotation(&lease.ObjectMeta, processAnnot, r.Process.String())
+	now := metav1.NewMicroTime(r.now())
+	lease.Spec.HolderIdentity = ptr.To(r.Holder)
+	lease.Spec.LeaseDurationSeconds = ptr.To(int32(leaseDuration / time.Second))
+	lease.Spec.AcquireTime, lease.Spec.RenewTime = &now, &now
+	return lease
+}
+
+// renew keeps the Lease until ctx ends, then gives it up.
+func (r *Retest) renew(ctx context.Context, lease *coordinationv1.Lease, lost context.CancelCauseFunc) {
+	tick := time.NewTicker(leaseRenewal)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			r.release(lease)
+			return
+		case <-tick.C:
+		}
+		lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(r.now()))
+		updated, err := r.Clients.Coordination.Leases(lease.Namespace).Update(ctx, lease, metav1.UpdateOptions{FieldManager: FieldManager})
+		switch {
+		case err == nil:
+			lease = updated
+		case apierrors.IsConflict(err) || apierrors.IsNotFound(err):
+			if current, holder := r.reread(ctx, lease); current != nil {
+				lease = current
+			} else {
+				lost(errLost{holder})
+				return
+			}
+		}
+		// Anything else passes or ends with the run: the server is away.
+	}
+}
+
+// reread gives the Lease's newest version while it is still ours (somebody may
+// have edited a label), else who has it.
+func (r *Retest) reread(ctx context.Context, lease *coordinationv1.Lease) (ours *coordinationv1.Lease, holder string) {
+	current, err := r.Clients.Coordination.Leases(lease.Namespace).Get(ctx, lease.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, "nobody (its Lease is gone)"
+	}
+	holder = ptr.Deref(current.Spec.HolderIdentity, "nobody")
+	if current.Annotations[processAnnot] != r.Process.String() || holder != r.Holder {
+		return nil, holder
+	}
+	return current, holder
+}
+
+// release empties the Lease. It needs no right to delete, and the object says
+// afterwards who was the last.
+func (r *Retest) release(lease *coordinationv1.Lease) {
+	ctx, cancel := context.WithTimeout(context.Background(), releaseTimeout)
+	defer cancel()
+	lease.Spec.HolderIdentity = ptr.To("")
+	_, err := r.Clients.Coordination.Leases(lease.Namespace).Update(ctx, lease, metav1.UpdateOptions{FieldManager: FieldManager})
+	if err != nil && !apierrors.IsConflict(err) {
+		r.notef(StepLock, "the lock (Lease %s) could not be given up: %v; it is free %s after its last renewal", r.Canary, err, leaseDuration)
+	}
+}
+
+// releaseTimeout bounds the last request of a run that was interrupted.
+const releaseTimeout = 5 * time.Second
+
+// unlock stops renewing, gives the Lease up and waits until that is done.
+func (l *lock) unlock() {
+	l.stop()
+	<-l.done
+}
+
+func wrapLease(err error, r *Retest) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("taking the lock (Lease %s): %w", r.Canary, err)
+}

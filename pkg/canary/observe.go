@@ -1,0 +1,247 @@
+package canary
+
+import (
+	"context"
+	"io"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/vlan50/kubectl-vlan50/pkg/cluster"
+	"github.com/vlan50/kubectl-vlan50/pkg/evidence"
+	"github.com/vlan50/kubectl-vlan50/pkg/multus"
+	"github.com/vlan50/kubectl-vlan50/pkg/verdict"
+)
+
+// recheck is how often the evidence is judged again without a change: some
+// rules wait for time to pass.
+const recheck = time.Second
+
+// guardLines and guardBytes bound what is read of a failed guard's log.
+const (
+	guardLines = 50
+	guardBytes = 16 << 10
+)
+
+// observe judges the new canary at each change until the verdict is settled,
+// then checks that nothing it rests on changed meanwhile.
+func (r *Retest) observe(ctx context.Context) (verdict.Verdict, error) {
+	seen := false
+	for {
+		pod := r.live.canary.One()
+		switch {
+		case pod != nil && pod.UID == r.uid:
+			seen = true
+		case pod != nil && pod.UID != r.old:
+			// A watch that lags may still show the old Pod, but no third one.
+			return verdict.Verdict{}, r.namesake(pod)
+		case pod == nil && seen:
+			return r.vanished(), nil
+		}
+		if seen {
+			r.last = verdict.Decide(r.collect(ctx, r.uid), r.now())
+			if r.last.Settled {
+				return r.settle(ctx)
+			}
+			r.waitf(StepObserve, "%s", r.last.Message)
+		}
+		if err := r.live.next(ctx, recheck); err != nil {
+			return verdict.Verdict{}, err
+		}
+	}
+}
+
+// settle completes a final verdict: the guard's own words, and the check that
+// the configuration was the same from before the creation to the end.
+func (r *Retest) settle(ctx context.Context) (verdict.Verdict, error) {
+	e := r.collect(ctx, r.uid)
+	if verdict.Decide(e, r.now()).Outcome != verdict.Pass {
+		e.PodLogs = append(e.PodLogs, r.guardLogs(ctx, e.CanaryPod())...)
+	}
+	judged := verdict.Decide(e, r.now())
+	e = r.complete(ctx, e)
+	r.final = e
+	r.configuration = evidence.FingerprintOf(e)
+	return verdict.CrossCheck(judged, r.fingerprintBefore(e), r.configuration), nil
+}
+
+// fingerprintBefore is the configuration just before the creation, read as it
+// bears on the Pod that was created.
+func (r *Retest) fingerprintBefore(final evidence.Evidence) evidence.Fingerprint {
+	before := r.baseline
+	before.Canary = final.Canary
+	if pod := final.CanaryPod(); pod != nil {
+		before.Pods = append(before.Pods[:len(before.Pods):len(before.Pods)], *pod)
+	}
+	// The node's boot is seen at the end only.
+	before.Nodes = nil
+	return evidence.FingerprintOf(before)
+}
+
+// vanished is the verdict of a canary that somebody deleted under the run.
+func (r *Retest) vanished() verdict.Verdict {
+	v := r.last
+	v.Outcome, v.Cause, v.Settled = verdict.Inconclusive, verdict.PodDeletedDuringAdd, true
+	v.Message = "Pod " + r.Canary.String() + " (UID " + string(r.uid) + ") was deleted by somebody else before it could be judged"
+	v.Next = "find out who deletes it, then run the retest again"
+	return v
+}
+
+// collect is the newest snapshot of all that the judge looks at. With a UID it
+// holds that Pod and its events; without one neither.
+func (r *Retest) collect(ctx context.Context, uid types.UID) evidence.Evidence {
+	l := r.live
+	e := evidence.Evidence{
+		CollectedAt: r.now(),
+		Canary:      evidence.Ref{Namespace: r.Canary.Namespace, Name: r.Canary.Name, UID: uid},
+		DaemonSet:   r.DaemonSet,
+		Collected:   map[evidence.Resource]bool{evidence.Pods: l.daemons != nil && l.daemons.Synced()},
+	}
+	e.DaemonSets = gather(&e, evidence.DaemonSets, l.daemonSets)
+	if l.daemons != nil {
+		e.Pods = gather(&e, evidence.Pods, l.daemons)
+		e.ControllerRevisions = gather[appsv1.ControllerRevision](&e, evidence.ControllerRevisions, l.revisions)
+	}
+	if l.node != nil {
+		e.Nodes = gather(&e, evidence.Nodes, l.node)
+	}
+	if uid != "" {
+		if pod := l.canary.One(); pod != nil && pod.UID == uid {
+			e.Pods = append(e.Pods, *pod)
+		}
+		e.Events = gather(&e, evidence.Events, r.followEvents(uid))
+	}
+	r.addNetworks(ctx, &e)
+	for _, log := range l.logs {
+		e.PodLogs = append(e.PodLogs, evidence.PodLog{
+			Pod:       evidence.Ref{Namespace: log.pod.Namespace, Name: log.pod.Name, UID: log.pod.UID},
+			Container: log.container, Log: log.text(),
+		})
+	}
+	return e
+}
+
+// gather copies a Mirror's objects and notes that they were looked at.
+func gather[T any](e *evidence.Evidence, resource evidence.Resource, m *cluster.Mirror[T]) []T {
+	if !m.Synced() {
+		return nil
+	}
+	e.Collected[resource] = true
+	items := m.Items()
+	objects := make([]T, len(items))
+	for i, item := range items {
+		objects[i] = *item
+	}
+	return objects
+}
+
+// addNetworks adds the canary's NetworkAttachmentDefinitions and the metadata
+// of its ConfigMaps, as they were read last.
+func (r *Retest) addNetworks(ctx context.Context, e *evidence.Evidence) {
+	if r.live.config == nil {
+		r.live.config = r.readConfig(ctx)
+	}
+	c := r.live.config
+	e.Networks, e.ConfigMaps = c.Networks, c.ConfigMaps
+	for resource := range c.Collected {
+		e.Collected[resource] = true
+	}
+}
+
+// readConfig reads the objects the canary refers to. What may not be read is
+// unknown, and is never taken for a change.
+func (r *Retest) readConfig(ctx context.Context) *evidence.Evidence {
+	e := &evidence.Evidence{Collected: map[evidence.Resource]bool{evidence.Networks: true, evidence.ConfigMaps: true}}
+	selections, err := multus.RequestedNetworks(r.manifest)
+	if err != nil {
+		delete(e.Collected, evidence.Networks)
+	}
+	for _, selection := range selections {
+		nad, err := r.Clients.Networks.NetworkAttachmentDefinitions(selection.Namespace).Get(ctx, selection.Name, metav1.GetOptions{})
+		if note(e, evidence.Networks, err) {
+			e.Networks = append(e.Networks, *nad)
+		}
+	}
+	configMaps := r.Clients.Metadata.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace(r.Canary.Namespace)
+	for _, name := range evidence.ConfigMapsOf(&r.manifest.Spec) {
+		configMap, err := configMaps.Get(ctx, name, metav1.GetOptions{})
+		if note(e, evidence.ConfigMaps, err) {
+			e.ConfigMaps = append(e.ConfigMaps, *configMap)
+		}
+	}
+	return e
+}
+
+// complete reads again, at the end, what is not watched.
+func (r *Retest) complete(ctx context.Context, e evidence.Evidence) evidence.Evidence {
+	c := r.readConfig(ctx)
+	e.Networks, e.ConfigMaps = c.Networks, c.ConfigMaps
+	for _, resource := range []evidence.Resource{evidence.Networks, evidence.ConfigMaps} {
+		e.Collected[resource] = c.Collected[resource]
+	}
+	if pod := e.CanaryPod(); pod != nil && pod.Spec.NodeName != "" && len(e.Nodes) == 0 {
+		if node, err := r.Clients.Core.Nodes().Get(ctx, pod.Spec.NodeName, metav1.GetOptions{}); err == nil {
+			e.Nodes, e.Collected[evidence.Nodes] = []corev1.Node{*node}, true
+		}
+	}
+	return e
+}
+
+// guardLogs reads the logs of the canary's failed containers. The log endpoint
+// knows no UID, so the Pod is read before and after, and the logs are dropped
+// where it is not the same.
+func (r *Retest) guardLogs(ctx context.Context, pod *corev1.Pod) []evidence.PodLog {
+	if pod == nil {
+		return nil
+	}
+	var logs []evidence.PodLog
+	for _, name := range failedContainers(pod) {
+		options := &corev1.PodLogOptions{Container: name, TailLines: ptr.To[int64](guardLines), LimitBytes: ptr.To[int64](guardBytes)}
+		stream, err := r.Clients.Core.Pods(pod.Namespace).GetLogs(pod.Name, options).Stream(ctx)
+		if err != nil {
+			continue
+		}
+		text, err := io.ReadAll(io.LimitReader(stream, guardBytes))
+		_ = stream.Close()
+		if err == nil {
+			logs = append(logs, evidence.PodLog{
+				Pod:       evidence.Ref{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
+				Container: name, Log: string(text),
+			})
+		}
+	}
+	if len(logs) == 0 {
+		return nil
+	}
+	again, err := r.Clients.Core.Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+	if err != nil || again.UID != pod.UID {
+		return nil
+	}
+	return logs
+}
+
+func failedContainers(pod *corev1.Pod) []string {
+	var names []string
+	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for _, status := range statuses {
+			if t := status.State.Terminated; t != nil && t.ExitCode != 0 {
+				names = append(names, status.Name)
+			}
+		}
+	}
+	return names
+}
+
+// note reports whether an object was read; where it may not be, its resource
+// counts as not looked at.
+func note(e *evidence.Evidence, resource evidence.Resource, err error) bool {
+	if err != nil && !apierrors.IsNotFound(err) {
+		delete(e.Collected, resource)
+	}
+	return err == nil
+}

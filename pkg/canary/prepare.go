@@ -1,0 +1,152 @@
+package canary
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/vlan50/kubectl-vlan50/pkg/cluster"
+)
+
+// prepare proves, before anything is changed, that the canary can be created
+// again: its manifest, the rights, the server's admission, its address.
+func (r *Retest) prepare(ctx context.Context) error {
+	live, err := r.Clients.Core.Pods(r.Canary.Namespace).Get(ctx, r.Canary.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		live, err = nil, nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading Pod %s: %w", r.Canary, err)
+	}
+	if err := r.chooseManifest(live); err != nil {
+		return err
+	}
+	if err := r.rightsGuard(ctx); err != nil {
+		return err
+	}
+	if r.DryRun != DryRunClient {
+		if err := r.admissionGuard(ctx); err != nil {
+			return err
+		}
+	}
+	if err := r.overlapGuard(ctx); err != nil {
+		return err
+	}
+	r.notef(StepCheck, "Pod %s can be recreated from %s: rights, admission and address are free", r.Canary, r.source)
+	return nil
+}
+
+// chooseManifest takes the user's file, else the live Pod, else what an earlier
+// run saved before it deleted the Pod.
+func (r *Retest) chooseManifest(live *corev1.Pod) error {
+	if live != nil {
+		if err := Check(FromLive(live)); err != nil {
+			return refusef("Pod %s will not be deleted: %s", r.Canary, err)
+		}
+	}
+	switch {
+	case r.File != nil:
+		r.manifest, r.source = r.File.Pod, r.File.Source
+	case live != nil:
+		r.manifest, r.source = FromLive(live), "the live Pod"
+	default:
+		pod, path, err := r.Store.LoadManifest(r.Canary)
+		if err != nil {
+			return fmt.Errorf("reading the manifest that an earlier run saved: %w", err)
+		}
+		if pod == nil {
+			return refusef("there is no Pod %s and no manifest saved by an earlier run: pass the manifest with -f FILE", r.Canary)
+		}
+		r.manifest, r.source, r.saved = pod, "the manifest saved by an earlier run ("+path+")", path
+		if err := Check(pod); err != nil {
+			return refusef("the saved manifest %s is no canary's: %s", path, err)
+		}
+		r.notef(StepCheck, "there is no Pod %s: going on from %s", r.Canary, r.source)
+	}
+	return nil
+}
+
+// required are the rights without which a retest would stop half-way or could
+// not keep its promises.
+func (r *Retest) required() []cluster.Right {
+	canary, daemon := r.Canary.Namespace, r.DaemonSet.Namespace
+	return []cluster.Right{
+		{Verb: "get", Resource: "pods", Namespace: canary},
+		{Verb: "list", Resource: "pods", Namespace: canary},
+		{Verb: "create", Resource: "pods", Namespace: canary},
+		{Verb: "delete", Resource: "pods", Namespace: canary},
+		{Verb: "list", Resource: "events", Namespace: canary},
+		{Verb: "get", Group: "coordination.k8s.io", Resource: "leases", Namespace: canary},
+		{Verb: "create", Group: "coordination.k8s.io", Resource: "leases", Namespace: canary},
+		{Verb: "update", Group: "coordination.k8s.io", Resource: "leases", Namespace: canary},
+		{Verb: "get", Group: "apps", Resource: "daemonsets", Namespace: daemon},
+		{Verb: "list", Group: "apps", Resource: "daemonsets", Namespace: daemon},
+		{Verb: "list", Resource: "pods", Namespace: daemon},
+		// Whether another Pod asks for the address can be told only by looking
+		// everywhere.
+		{Verb: "list", Resource: "pods"},
+	}
+}
+
+func (r *Retest) rightsGuard(ctx context.Context) error {
+	missing, err := r.Clients.Missing(ctx, r.required())
+	if err != nil {
+		return err
+	}
+	if len(missing) > 0 {
+		return refusef("nothing was changed: this user may not %s; ask for config/rbac/retest.yaml, or use another user", cluster.Join(missing))
+	}
+	return nil
+}
+
+// admissionGuard lets the server admit the manifest under a generated name,
+// without storing it.
+func (r *Retest) admissionGuard(ctx context.Context) error {
+	probe := r.manifest.DeepCopy()
+	probe.Name, probe.GenerateName = "", r.manifest.Name+"-dry-run-"
+	_, err := r.Clients.Core.Pods(r.Canary.Namespace).Create(ctx, probe, metav1.CreateOptions{
+		DryRun: []string{metav1.DryRunAll}, FieldManager: FieldManager,
+	})
+	if err == nil {
+		return nil
+	}
+	if answered(err) {
+		return refusef("nothing was changed: the server would not take Pod %s from %s: %v", r.Canary, r.source, err)
+	}
+	return fmt.Errorf("trying Pod %s on the server (dry run): %w", r.Canary, err)
+}
+
+// overlapGuard refuses while another Pod asks for an address of the canary:
+// there must never be two holders of one.
+func (r *Retest) overlapGuard(ctx context.Context) error {
+	holders, err := r.otherHolders(ctx)
+	if err != nil {
+		return fmt.Errorf("looking for other Pods with the canary's address: %w", err)
+	}
+	if len(holders) > 0 {
+		return refusef("Pod %s is not created, two Pods would hold one address: %s; delete that Pod or change its address, then run this again (%s)", r.Canary, joinLines(holders), r.state)
+	}
+	return nil
+}
+
+// wouldDo tells what a real run would do now.
+func (r *Retest) wouldDo(ctx context.Context) error {
+	live, err := r.Clients.Core.Pods(r.Canary.Namespace).Get(ctx, r.Canary.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		r.notef(StepCreate, "Pod %s would be created (dry run)", r.Canary)
+		return nil
+	case err != nil:
+		return fmt.Errorf("reading Pod %s: %w", r.Canary, err)
+	}
+	if r.DryRun == DryRunServer {
+		if err := r.deleteOnce(ctx, live, true); err != nil {
+			return fmt.Errorf("trying to delete Pod %s (dry run): %w", r.Canary, err)
+		}
+	}
+	r.notef(StepDelete, "Pod %s (UID %s) would be deleted and created again from %s (dry run)", r.Canary, live.UID, r.source)
+	return nil
+}

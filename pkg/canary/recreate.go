@@ -1,0 +1,292 @@
+package canary
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/vlan50/kubectl-vlan50/pkg/evidence"
+	"github.com/vlan50/kubectl-vlan50/pkg/verdict"
+)
+
+const (
+	// writeTimeout bounds one write. Writes are not cut short by Ctrl-C: whether
+	// they happened must be known.
+	writeTimeout = 15 * time.Second
+	// retryPause is how long after a refused or lost write it is tried again.
+	retryPause = 200 * time.Millisecond
+)
+
+// remove deletes the old canary and waits until its UID is gone from the API.
+// It never forces: while kubelet holds the Pod, the address is held too.
+func (r *Retest) remove(ctx context.Context) (*verdict.Verdict, error) {
+	if err := r.canaryKnown(ctx); err != nil {
+		return nil, err
+	}
+	old := r.live.canary.One()
+	if old == nil {
+		return nil, r.save()
+	}
+	r.old = old.UID
+	if err := r.proveAgain(ctx, old); err != nil {
+		return nil, err
+	}
+	if err := r.save(); err != nil {
+		return nil, err
+	}
+	r.followEvents(old.UID)
+	if err := r.delete(ctx, old); err != nil {
+		return nil, err
+	}
+	if err := r.waitGone(ctx, old.UID); err != nil {
+		return nil, err
+	}
+	r.attempt.Gone = r.now()
+	r.leave("Pod %s was deleted and is not created again; its manifest is saved in %s: run the same command again to go on", r.Canary, r.saved)
+	r.notef(StepDelete, "Pod %s (UID %s) is gone", r.Canary, old.UID)
+	return nil, nil
+}
+
+// proveAgain makes sure that what is deleted now is what was proven to be
+// recreatable: the live Pod may have been edited since.
+func (r *Retest) proveAgain(ctx context.Context, old *corev1.Pod) error {
+	proven := r.manifest
+	if err := r.chooseManifest(old); err != nil {
+		return err
+	}
+	if apiequality.Semantic.DeepEqual(proven, r.manifest) {
+		return nil
+	}
+	return r.admissionGuard(ctx)
+}
+
+// canaryKnown waits for the first answer about the canary's Pod.
+func (r *Retest) canaryKnown(ctx context.Context) error {
+	for !r.live.canary.Synced() {
+		if err := r.live.next(ctx, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// save keeps the manifest on this machine, before anything is deleted.
+func (r *Retest) save() error {
+	path, err := r.Store.SaveManifest(r.manifest)
+	if err != nil {
+		return fmt.Errorf("saving the manifest of Pod %s before deleting it: %w", r.Canary, err)
+	}
+	r.saved = path
+	return nil
+}
+
+// delete asks for the graceful deletion of exactly this UID. The resourceVersion
+// is part of the condition, so that nothing is deleted that was not looked at;
+// a Pod that only moved on in the meantime is looked at again.
+func (r *Retest) delete(ctx context.Context, pod *corev1.Pod) error {
+	uid := pod.UID
+	for pod.DeletionTimestamp == nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		r.leave("Pod %s (UID %s) may be deleted and is not created again; its manifest is saved in %s: run the same command again to go on", r.Canary, uid, r.saved)
+		err := r.deleteOnce(ctx, pod, false)
+		if err == nil {
+			r.attempt.Deleted = r.now()
+			r.notef(StepDelete, "deleting Pod %s (UID %s); manifest saved in %s", r.Canary, uid, r.saved)
+			return nil
+		}
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if answered(err) && !apierrors.IsConflict(err) && !apierrors.IsTooManyRequests(err) {
+			r.leave("nothing was changed")
+			return fmt.Errorf("deleting Pod %s: %w", r.Canary, err)
+		}
+		if pod, err = r.stillThere(ctx, uid); pod == nil {
+			return err
+		}
+	}
+	r.notef(StepDelete, "Pod %s (UID %s) is terminating already; manifest saved in %s", r.Canary, uid, r.saved)
+	return nil
+}
+
+// stillThere gives the Pod's newest version while it is the same Pod, nil where it
+// is gone, and a refusal where another has its name.
+func (r *Retest) stillThere(ctx context.Context, uid types.UID) (*corev1.Pod, error) {
+	for {
+		if err := sleep(ctx, retryPause); err != nil {
+			return nil, err
+		}
+		pod, err := r.Clients.Core.Pods(r.Canary.Namespace).Get(ctx, r.Canary.Name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			return nil, nil
+		case err != nil && answered(err):
+			return nil, fmt.Errorf("reading Pod %s again: %w", r.Canary, err)
+		case err != nil:
+			r.waitf(StepDelete, "waiting for the API server: %v", err)
+			continue
+		case pod.UID != uid:
+			return nil, r.namesake(pod)
+		}
+		if err := Check(FromLive(pod)); err != nil {
+			return nil, refusef("Pod %s will not be deleted: %s", r.Canary, err)
+		}
+		return pod, nil
+	}
+}
+
+func (r *Retest) deleteOnce(ctx context.Context, pod *corev1.Pod, dryRun bool) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
+	defer cancel()
+	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{
+		UID: ptr.To(pod.UID), ResourceVersion: ptr.To(pod.ResourceVersion),
+	}}
+	if dryRun {
+		options.DryRun = []string{metav1.DryRunAll}
+	}
+	return r.Clients.Core.Pods(pod.Namespace).Delete(ctx, pod.Name, options)
+}
+
+// waitGone waits until the UID is gone, and says what holds it.
+func (r *Retest) waitGone(ctx context.Context, uid types.UID) error {
+	for {
+		pod := r.live.canary.One()
+		switch {
+		case pod == nil:
+			return nil
+		case pod.UID != uid:
+			return r.namesake(pod)
+		}
+		r.lastFrom(r.collect(ctx, uid))
+		if pod.DeletionTimestamp != nil {
+			r.leave("Pod %s (UID %s) is terminating and is not created again; its manifest is saved in %s: run the same command again to go on", r.Canary, uid, r.saved)
+			r.waitf(StepDelete, "waiting for Pod %s to be gone: %s", r.Canary, heldBy(pod, r.followEvents(uid).Items()))
+		}
+		if err := r.live.next(ctx, 0); err != nil {
+			return err
+		}
+	}
+}
+
+// lastFrom keeps the judgement of a terminating canary as the last known state.
+func (r *Retest) lastFrom(e evidence.Evidence) { r.last = verdict.Decide(e, r.now()) }
+
+// heldBy says what keeps a terminating Pod.
+func heldBy(pod *corev1.Pod, events []*corev1.Event) string {
+	if len(pod.Finalizers) > 0 {
+		return "held by finalizer " + strings.Join(pod.Finalizers, ", ")
+	}
+	for _, event := range events {
+		if event.Reason == "FailedKillPod" {
+			return "the kubelet cannot tear it down: " + event.Message
+		}
+	}
+	if grace := pod.DeletionGracePeriodSeconds; grace != nil {
+		return fmt.Sprintf("the kubelet of node %s is stopping it (grace period %d s)", orNone(pod.Spec.NodeName), *grace)
+	}
+	return "the kubelet of node " + orNone(pod.Spec.NodeName) + " is stopping it"
+}
+
+// namesake refuses to go on beside a Pod that somebody else has created.
+func (r *Retest) namesake(pod *corev1.Pod) error {
+	return refusef("another Pod %s (UID %s) was created by %s at %s while this run recreated the canary: it is left alone and not judged; find out who creates it, then run this again (%s)",
+		r.Canary, pod.UID, manager(pod), pod.CreationTimestamp.UTC().Format(time.RFC3339), r.state)
+}
+
+// manager names the client that created a Pod: the field manager that wrote its
+// spec first.
+func manager(pod *corev1.Pod) string {
+	var oldest *metav1.ManagedFieldsEntry
+	for i := range pod.ManagedFields {
+		entry := &pod.ManagedFields[i]
+		if entry.Subresource == "" && (oldest == nil || entry.Time.Before(oldest.Time)) {
+			oldest = entry
+		}
+	}
+	if oldest == nil || oldest.Manager == "" {
+		return "an unknown client"
+	}
+	return "field manager " + oldest.Manager
+}
+
+// create makes the new canary and pins its UID from the server's answer.
+func (r *Retest) create(ctx context.Context) error {
+	pod := r.manifest.DeepCopy()
+	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, AttemptAnnot, r.attempt.ID)
+	for {
+		r.live.config = nil // read again: the creation is what it must be true for
+		r.baseline = r.collect(ctx, "")
+		created, err := r.createOnce(ctx, pod)
+		switch {
+		case err == nil:
+			return r.pin(created)
+		case apierrors.IsAlreadyExists(err), !answered(err):
+			if created, err = r.whoIsThere(ctx); err != nil {
+				return err
+			}
+			if created != nil {
+				return r.pin(created)
+			}
+		case !apierrors.IsTooManyRequests(err):
+			return fmt.Errorf("creating Pod %s: %w", r.Canary, err)
+		}
+		if err := sleep(ctx, retryPause); err != nil {
+			return err
+		}
+	}
+}
+
+func (r *Retest) createOnce(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, context.Cause(ctx)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
+	defer cancel()
+	return r.Clients.Core.Pods(r.Canary.Namespace).Create(ctx, pod, metav1.CreateOptions{FieldManager: FieldManager})
+}
+
+// whoIsThere tells, after a create that failed, whether it happened all the
+// same (its answer was lost), whether the name is not free yet, or whether
+// somebody else has taken it.
+func (r *Retest) whoIsThere(ctx context.Context) (*corev1.Pod, error) {
+	pod, err := r.Clients.Core.Pods(r.Canary.Namespace).Get(ctx, r.Canary.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil && answered(err):
+		return nil, fmt.Errorf("reading Pod %s after creating it: %w", r.Canary, err)
+	case err != nil:
+		r.waitf(StepCreate, "waiting for the API server: %v", err)
+		return nil, nil
+	case pod.Annotations[AttemptAnnot] == r.attempt.ID:
+		return pod, nil
+	case pod.DeletionTimestamp != nil:
+		r.waitf(StepCreate, "waiting for Pod %s (UID %s) to be gone: the server still has it", r.Canary, pod.UID)
+		return nil, nil
+	}
+	return nil, r.namesake(pod)
+}
+
+func (r *Retest) pin(pod *corev1.Pod) error {
+	r.attempt.Created = r.now()
+	r.uid = pod.UID
+	r.followEvents(pod.UID)
+	fresh := r.baseline
+	fresh.Canary.UID = pod.UID
+	fresh.Pods = append(slices.Clone(fresh.Pods), *pod)
+	r.lastFrom(fresh)
+	r.leave("the new Pod %s (UID %s) was created and is not judged yet: run the same command again for a new attempt", r.Canary, pod.UID)
+	r.notef(StepCreate, "created Pod %s (UID %s)", r.Canary, pod.UID)
+	return nil
+}

@@ -1,0 +1,36 @@
+package cluster
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Unreadable reports whether an object cannot be had for a lasting reason: it
+// is not there, its kind is not, or it may not be read. Anything else is
+// trouble of the moment.
+func Unreadable(err error) bool {
+	return apierrors.IsNotFound(err) || apierrors.IsForbidden(err)
+}
+
+// EachPodMeta visits the metadata of all Pods of the cluster, a page at a time.
+func (c *Clients) EachPodMeta(ctx context.Context, page int64, visit func(*metav1.PartialObjectMetadata) error) error {
+	pods := c.Metadata.Resource(corev1.SchemeGroupVersion.WithResource("pods"))
+	options := metav1.ListOptions{Limit: page}
+	for {
+		list, err := pods.List(ctx, options)
+		if err != nil {
+			return err
+		}
+		for i := range list.Items {
+			if err := visit(&list.Items[i]); err != nil {
+				return err
+			}
+		}
+		if options.Continue = list.Continue; options.Continue == "" {
+			return nil
+		}
+	}
+}

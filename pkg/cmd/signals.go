@@ -1,0 +1,29 @@
+package cmd
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// Signals gives a context that the first SIGINT or SIGTERM ends, with the
+// signal as its cause. After it the default behaviour is back, so that a second
+// Ctrl-C leaves at once.
+func Signals() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	received := make(chan os.Signal, 1)
+	signal.Notify(received, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		select {
+		case s := <-received:
+			signal.Stop(received)
+			cancel(signalled{s})
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(received)
+		cancel(context.Canceled)
+	}
+}

@@ -1,0 +1,80 @@
+package target
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	appsv1client "k8s.io/client-go/kubernetes/typed/apps/v1"
+
+	"github.com/vlan50/kubectl-vlan50/pkg/evidence"
+)
+
+// FindDaemonSet gives the Multus DaemonSet. One that the user named must be
+// there. The default one is looked for by its labels and image where it is not,
+// and found says so; several candidates are an error that lists them.
+func FindDaemonSet(ctx context.Context, client appsv1client.DaemonSetsGetter, setting string) (ref evidence.Ref, found string, err error) {
+	explicit := setting != ""
+	if !explicit {
+		setting = DefaultDaemonSet
+	}
+	ref, err = ParseRef(setting, "kube-system")
+	if err != nil {
+		return ref, "", fmt.Errorf("DaemonSet %w", err)
+	}
+	_, err = client.DaemonSets(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+	switch {
+	case err == nil:
+		return ref, "", nil
+	case !apierrors.IsNotFound(err):
+		return ref, "", fmt.Errorf("reading DaemonSet %s: %w", ref, err)
+	case explicit:
+		return ref, "", fmt.Errorf("there is no DaemonSet %s: name the Multus one with --daemonset NAMESPACE/NAME", ref)
+	}
+	return lookUp(ctx, client, ref)
+}
+
+func lookUp(ctx context.Context, client appsv1client.DaemonSetsGetter, missing evidence.Ref) (evidence.Ref, string, error) {
+	list, err := client.DaemonSets(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	if apierrors.IsForbidden(err) {
+		list, err = client.DaemonSets(missing.Namespace).List(ctx, metav1.ListOptions{})
+	}
+	if err != nil {
+		return missing, "", fmt.Errorf("there is no DaemonSet %s, and looking for another: %w", missing, err)
+	}
+	var refs []string
+	var candidates []evidence.Ref
+	for i := range list.Items {
+		if ds := &list.Items[i]; isMultus(ds) {
+			candidates = append(candidates, evidence.Ref{Namespace: ds.Namespace, Name: ds.Name})
+			refs = append(refs, ds.Namespace+"/"+ds.Name)
+		}
+	}
+	switch len(candidates) {
+	case 0:
+		return missing, "", fmt.Errorf("there is no DaemonSet %s and none that looks like Multus: name it with --daemonset NAMESPACE/NAME", missing)
+	case 1:
+		return candidates[0], fmt.Sprintf("there is no DaemonSet %s; taking %s, which runs Multus", missing, candidates[0]), nil
+	}
+	slices.Sort(refs)
+	return missing, "", fmt.Errorf("there is no DaemonSet %s and several look like Multus (%s): name one with --daemonset NAMESPACE/NAME", missing, strings.Join(refs, ", "))
+}
+
+// isMultus recognises Multus by the labels of its manifests or by its image.
+func isMultus(ds *appsv1.DaemonSet) bool {
+	for _, key := range []string{"app", "name"} {
+		if ds.Labels[key] == "multus" || ds.Spec.Template.Labels[key] == "multus" {
+			return true
+		}
+	}
+	return slices.ContainsFunc(ds.Spec.Template.Spec.Containers, func(c corev1.Container) bool {
+		image, _, _ := strings.Cut(c.Image[strings.LastIndex(c.Image, "/")+1:], "@")
+		name, _, _ := strings.Cut(image, ":")
+		return name == "multus-cni" || name == "multus"
+	})
+}

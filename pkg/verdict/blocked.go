@@ -1,0 +1,258 @@
+package verdict
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/vlan50/kubectl-vlan50/pkg/evidence"
+)
+
+// going is rule 2.
+func going(s *scene) *finding {
+	if s.pod.DeletionTimestamp == nil {
+		return nil
+	}
+	line := Line{Time: s.pod.DeletionTimestamp.Time, Source: "pod", Text: "deletionTimestamp is set" + finalizersText(s.pod)}
+	if n := len(s.ev.kill); n > 0 {
+		newest := s.ev.kill[n-1]
+		f := &finding{
+			cause: TeardownBlocked, lines: []Line{line, eventLine(newest)},
+			message: fmt.Sprintf("%s is being deleted, but its sandbox cannot be torn down: %s", s.who(), killText(newest.Message)),
+		}
+		return f.since(s.ev.kill...)
+	}
+	return &finding{
+		cause: OldPodTerminating, lines: []Line{line},
+		message: s.who() + " is being deleted and still there" + finalizersText(s.pod),
+	}
+}
+
+func finalizersText(pod *corev1.Pod) string {
+	if len(pod.Finalizers) == 0 {
+		return ""
+	}
+	return "; held by finalizers " + strings.Join(pod.Finalizers, ", ")
+}
+
+// unscheduled is rule 3.
+func unscheduled(s *scene) *finding {
+	if s.node != "" || s.pod.Status.Phase == corev1.PodSucceeded || s.hasRun() {
+		return nil
+	}
+	cond := conditionOf(s.pod, corev1.PodScheduled)
+	if !isFalse(cond) && len(s.ev.sched) == 0 {
+		return nil
+	}
+	f := &finding{cause: Unscheduled, firstSeen: s.pod.CreationTimestamp.Time}
+	why := ""
+	if isFalse(cond) {
+		why = cmp.Or(cond.Message, cond.Reason)
+		f.lines = append(f.lines, Line{Time: cond.LastTransitionTime.Time, Source: "pod", Text: "condition PodScheduled=False " + cond.Reason + ": " + cond.Message})
+	}
+	if n := len(s.ev.sched); n > 0 {
+		why = cmp.Or(why, s.ev.sched[n-1].Message)
+		f.lines = append(f.lines, eventLine(s.ev.sched[n-1]))
+	}
+	f.message = fmt.Sprintf("%s was not scheduled: %s", s.who(), cmp.Or(firstLine(why), "no reason given"))
+	return f
+}
+
+// unreadable is rule 4.
+func unreadable(s *scene) *finding {
+	if s.wantedErr == nil {
+		return nil
+	}
+	return &finding{
+		cause: PodAnnotationInvalid, seen: 2,
+		lines:   []Line{{Time: s.pod.CreationTimestamp.Time, Source: "pod", Text: s.wantedErr.Error()}},
+		message: s.who() + ": " + s.wantedErr.Error(),
+	}
+}
+
+// imageReasons are kubelet's waiting reasons for an image that cannot be had
+// (pkg/kubelet/images/types.go).
+func isImageReason(reason string) bool {
+	switch reason {
+	case "ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError",
+		"RegistryUnavailable", "SignatureValidationFailed":
+		return true
+	}
+	return false
+}
+
+// isConfigReason: kubelet's waiting reasons for a container that cannot be made
+// (pkg/kubelet/container/sync_result.go).
+func isConfigReason(reason string) bool {
+	switch reason {
+	case "CreateContainerConfigError", "CreateContainerError", "PreCreateHookError", "PreStartHookError", "RunContainerError", "PostStartHookError":
+		return true
+	}
+	return false
+}
+
+// waiting is rule 8.
+func waiting(s *scene) *finding {
+	for _, c := range s.containers() {
+		w := c.State.Waiting
+		if w == nil {
+			continue
+		}
+		switch {
+		case isImageReason(w.Reason):
+			return s.imageBlocked(c, w)
+		case isConfigReason(w.Reason):
+			f := &finding{
+				cause: ContainerConfigError, lines: append(waitingLines(c.Name, w), eventLines(newestOf(s.ev.pulls))...),
+				message: fmt.Sprintf("%s: container %s cannot be made: %s", s.who(), c.Name, cmp.Or(firstLine(w.Message), w.Reason)),
+			}
+			return f.standing(s.ev.pulls...)
+		}
+	}
+	return nil
+}
+
+func (s *scene) imageBlocked(c corev1.ContainerStatus, w *corev1.ContainerStateWaiting) *finding {
+	image := cmp.Or(s.imageOf(c.Name), c.Image)
+	f := &finding{
+		cause: ImagePull, names: names{image: image},
+		lines:   append(waitingLines(c.Name, w), eventLines(newestOf(s.ev.pulls))...),
+		message: fmt.Sprintf("%s: container %s has no image %s: %s", s.who(), c.Name, image, cmp.Or(firstLine(w.Message), w.Reason)),
+	}
+	f.standing(s.ev.pulls...)
+	if w.Reason == "ErrImageNeverPull" || w.Reason == "InvalidImageName" {
+		f.seen = 2 // kubelet does not try again with another outcome
+	}
+	return f
+}
+
+func (s *scene) imageOf(container string) string {
+	for _, list := range [][]corev1.Container{s.pod.Spec.InitContainers, s.pod.Spec.Containers} {
+		for _, c := range list {
+			if c.Name == container {
+				return c.Image
+			}
+		}
+	}
+	return ""
+}
+
+func waitingLines(name string, w *corev1.ContainerStateWaiting) []Line {
+	text := "container " + name + " waits: " + w.Reason
+	if w.Message != "" {
+		text += ": " + w.Message
+	}
+	return []Line{{Source: "pod", Text: text}}
+}
+
+func newestOf(events []*corev1.Event) []*corev1.Event {
+	if len(events) == 0 {
+		return nil
+	}
+	return events[len(events)-1:]
+}
+
+// volumeBlocked is rule 10.
+func volumeBlocked(s *scene) *finding {
+	n := len(s.ev.mounts)
+	if n == 0 || s.hasRun() || s.sandboxStands() {
+		return nil
+	}
+	newest := s.ev.mounts[n-1]
+	volume := volumeIn(newest.Message)
+	f := &finding{
+		cause: VolumeMount, lines: []Line{eventLine(newest)}, names: names{volume: cmp.Or(volume, "named in the message")},
+		message: fmt.Sprintf("%s waits for a volume: %s", s.who(), firstLine(newest.Message)),
+	}
+	return f.standing(s.ev.mounts...)
+}
+
+// volumeIn finds the volume's name in kubelet's FailedMount message.
+func volumeIn(message string) string {
+	if _, rest, ok := strings.Cut(message, `for volume "`); ok {
+		if name, _, ok := strings.Cut(rest, `"`); ok {
+			return name
+		}
+	}
+	return ""
+}
+
+// sandboxStands reports that the Pod has a sandbox with a network now.
+func (s *scene) sandboxStands() bool {
+	return isTrue(conditionOf(s.pod, corev1.PodReadyToStartContainers)) || s.running()
+}
+
+func (s *scene) running() bool {
+	for _, c := range s.containers() {
+		if c.State.Running != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// inProgress is rule 11.
+func inProgress(s *scene) *finding {
+	f := &finding{cause: AttemptInProgress, lines: s.containerLines()}
+	switch {
+	case s.node == "":
+		f.message = s.who() + " waits for the scheduler"
+	case s.running():
+		f.message = s.who() + ": its guard or main container is running"
+	case s.hasRun():
+		f.message = s.who() + ": its next container is about to start"
+	case s.sandboxStands() || len(s.ev.added) > 0:
+		f.message = s.who() + ": its sandbox is made, no container has started yet"
+	default:
+		f.message = s.who() + " waits for its sandbox"
+	}
+	return f
+}
+
+// unlessStale replaces a pass or a fail that was reached before the present
+// configuration came into being.
+func (s *scene) unlessStale(f *finding) *finding {
+	entry, _ := Lookup(f.cause)
+	if outcome := cmp.Or(f.outcome, entry.Outcome); outcome == Inconclusive || f.at.IsZero() {
+		return f
+	}
+	what, changed := s.configuredAt()
+	if !changed.After(f.at) {
+		return f
+	}
+	return &finding{
+		cause: StaleAttempt,
+		// Kubelet goes on with a Pod whose sandbox is not made yet, now under the
+		// new configuration.
+		open:  !s.hasRun(),
+		lines: append(f.lines, Line{Time: changed, Source: "configuration", Text: what}),
+		message: fmt.Sprintf("%s is an attempt of %s, before %s at %s; then it was: %s (%s)",
+			s.who(), f.at.UTC().Format(time.RFC3339), what, changed.UTC().Format(time.RFC3339), f.cause, f.message),
+	}
+}
+
+// configuredAt tells the newest part of the configuration and its age, as far
+// as creation times tell: the DaemonSet's revision, the networks asked for, the
+// ConfigMaps mounted. A change in place shows in the fingerprint alone.
+func (s *scene) configuredAt() (what string, at time.Time) {
+	if rev := s.e.LatestRevision(); rev != nil {
+		what, at = "the newest revision of "+s.daemonSetName()+" was made", rev.CreationTimestamp.Time
+	}
+	for _, w := range s.wanted {
+		if nad := s.e.Network(w.Namespace, w.Name); nad != nil && nad.CreationTimestamp.After(at) {
+			what, at = "NetworkAttachmentDefinition "+w.Network()+" was created", nad.CreationTimestamp.Time
+		}
+	}
+	for _, name := range evidence.ConfigMapsOf(&s.pod.Spec) {
+		for i := range s.e.ConfigMaps {
+			cm := &s.e.ConfigMaps[i]
+			if cm.Namespace == s.pod.Namespace && cm.Name == name && cm.CreationTimestamp.After(at) {
+				what, at = "ConfigMap "+name+" was created", cm.CreationTimestamp.Time
+			}
+		}
+	}
+	return what, at
+}

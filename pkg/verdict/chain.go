@@ -1,0 +1,272 @@
+package verdict
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/vlan50/kubectl-vlan50/pkg/evidence"
+	"github.com/vlan50/kubectl-vlan50/pkg/multus"
+)
+
+// SteadyAfter is how long a daemon container must have run without restart to
+// be taken for ready: its own waits (120 s for a primary conf, 60 s for its
+// API) end by then.
+const SteadyAfter = 3 * time.Minute
+
+// notInChain judges a Pod that ran without any sign of Multus: no event and no
+// annotation. How it came to that decides between a fault and a window.
+func (s *scene) notInChain(lines []Line, but string) *finding {
+	open := s.fresh()
+	switch {
+	case !s.e.Looked(evidence.Events):
+		return &finding{
+			cause: EvidenceIncomplete, lines: lines, at: s.ranAt(),
+			message: s.who() + ": " + but + " nothing shows " + s.wantedText() + " attached, and its events were not looked at",
+		}
+	case !s.eventsSurvive():
+		return &finding{
+			cause: EventsExpired, lines: lines, at: s.ranAt(),
+			message: fmt.Sprintf("%s: its events from %s are gone, so that the cause can no longer be told", s.who(), s.sandboxAt().UTC().Format(time.RFC3339)),
+		}
+	case !s.ev.any:
+		return &finding{
+			cause: EvidenceIncomplete, lines: lines, at: s.ranAt(), open: open,
+			message: s.who() + ": " + but + " there is not one event of it, so that the cause cannot be told",
+		}
+	}
+	f := s.chainFault()
+	f.lines = append(append(f.lines, lines...), s.daemonLines()...)
+	f.at, f.open = s.ranAt(), open
+	f.message = fmt.Sprintf("%s: %s it came up on the primary network alone, without Multus: %s", s.who(), but, f.message)
+	return f
+}
+
+// chainFault finds why Multus did not run: the conf files where they are known,
+// then whether the daemon was changing when the sandbox was made.
+func (s *scene) chainFault() *finding {
+	if f := s.confFault(); f != nil {
+		return f
+	}
+	if ds := s.e.MultusDaemonSet(); ds != nil && ds.Status.ObservedGeneration >= ds.Generation && ds.Status.DesiredNumberScheduled == 0 {
+		return &finding{cause: RolloutZeroDesired, message: s.daemonSetName() + " wants no Pod on any node"}
+	}
+	if why := s.daemonUnsteady(); why != "" {
+		return &finding{cause: MultusNotInChain, outcome: Inconclusive, message: why}
+	}
+	return &finding{cause: MultusNotInChain, outcome: Fail, message: s.steadyText()}
+}
+
+func (s *scene) steadyText() string {
+	daemon := s.e.DaemonPod(s.node)
+	if daemon == nil {
+		return s.daemonSetName() + " is not there"
+	}
+	return fmt.Sprintf("daemon Pod %s was steady then, so that its conf is missing or not the first one", daemon.Name)
+}
+
+// daemonUnsteady tells why the daemon on the Pod's node may not have been
+// usable when the sandbox was made; empty where it had been steady. Steady
+// means, from the evidence alone: there is no DaemonSet (and none was there to
+// come), or the node has one daemon Pod, not going, of the newest revision,
+// Ready, whose container had by then run for SteadyAfter without restart or
+// whose log shows that its conf was written before.
+func (s *scene) daemonUnsteady() string {
+	at := s.sandboxAt()
+	ds := s.e.MultusDaemonSet()
+	if ds == nil && s.e.Looked(evidence.DaemonSets) {
+		return ""
+	}
+	if ds != nil && ds.Status.ObservedGeneration < ds.Generation {
+		return s.daemonSetName() + " has a change that its controller has not seen yet"
+	}
+	for _, p := range s.e.DaemonPods(s.node) {
+		if why := s.daemonPodGoing(p, at); why != "" {
+			return why
+		}
+	}
+	daemon := s.e.DaemonPod(s.node)
+	if daemon == nil {
+		if !s.e.Looked(evidence.Pods) {
+			return "whether the daemon was steady then is not known"
+		}
+		return "no daemon Pod is on its node"
+	}
+	if rev := evidence.RevisionHash(s.e.LatestRevision()); rev != "" {
+		if hash := daemon.Labels["controller-revision-hash"]; hash != "" && hash != rev {
+			return fmt.Sprintf("daemon Pod %s is of an old revision that is being replaced", daemon.Name)
+		}
+	}
+	return s.daemonContainerUnsteady(daemon, at)
+}
+
+// daemonPodGoing tells of a daemon Pod whose deletion had been asked for when
+// the sandbox was made.
+func (s *scene) daemonPodGoing(p *corev1.Pod, at time.Time) string {
+	if p.DeletionTimestamp == nil {
+		return ""
+	}
+	asked := p.DeletionTimestamp.Time
+	if p.DeletionGracePeriodSeconds != nil {
+		asked = asked.Add(-time.Duration(*p.DeletionGracePeriodSeconds) * time.Second)
+	}
+	if asked.After(at.Add(EventGrace)) {
+		return ""
+	}
+	return fmt.Sprintf("daemon Pod %s was being stopped then", p.Name)
+}
+
+func (s *scene) daemonContainerUnsteady(daemon *corev1.Pod, at time.Time) string {
+	cs := evidence.DaemonStatus(daemon)
+	switch {
+	case cs == nil || cs.State.Running == nil:
+		return fmt.Sprintf("the container of daemon Pod %s is not running", daemon.Name)
+	case isFalse(conditionOf(daemon, corev1.PodReady)):
+		return fmt.Sprintf("daemon Pod %s is not Ready", daemon.Name)
+	}
+	started := cs.State.Running.StartedAt.Time
+	if started.IsZero() {
+		return fmt.Sprintf("since when daemon Pod %s runs is not known", daemon.Name)
+	}
+	if ready := s.daemonReadyAt(daemon, cs.Name); !ready.IsZero() {
+		if ready.After(at) {
+			return fmt.Sprintf("daemon Pod %s wrote its conf at %s only, after the sandbox was made", daemon.Name, clock(ready))
+		}
+		return ""
+	}
+	switch {
+	case !started.Before(at):
+		return fmt.Sprintf("daemon Pod %s started at %s only, after the sandbox was made", daemon.Name, clock(started))
+	case at.Sub(started) < SteadyAfter:
+		return fmt.Sprintf("daemon Pod %s had started only %s before the sandbox was made", daemon.Name, at.Sub(started).Round(time.Second))
+	}
+	return ""
+}
+
+// daemonReadyAt reads from the daemon's log when its conf was written.
+func (s *scene) daemonReadyAt(daemon *corev1.Pod, container string) time.Time {
+	for _, l := range s.e.PodLogs {
+		if l.Pod.UID == daemon.UID && l.Container == container && !l.Previous {
+			if state := multus.AttachReady(l.Log); state.Ready() {
+				return state.ReadyAt
+			}
+		}
+	}
+	return time.Time{}
+}
+
+func clock(t time.Time) string { return t.UTC().Format(time.TimeOnly) }
+
+func (s *scene) daemonLines() []Line {
+	var lines []Line
+	for _, p := range s.e.DaemonPods(s.node) {
+		if cs := evidence.DaemonStatus(p); cs != nil && cs.State.Running != nil {
+			lines = append(lines, Line{
+				Time: cs.State.Running.StartedAt.Time, Source: "daemon",
+				Text: fmt.Sprintf("daemon Pod %s: container %s started (restarts %d)", p.Name, cs.Name, cs.RestartCount),
+			})
+		}
+	}
+	return lines
+}
+
+// confFault reads the node's CNI conf folder, where it was listed.
+func (s *scene) confFault() *finding {
+	for _, hf := range s.hostFiles() {
+		if f := s.dirFault(hf); f != nil {
+			f.lines = append(f.lines, hostFilesLine(hf))
+			return f
+		}
+	}
+	return nil
+}
+
+// hostFiles gives the listings of the Pod's node in a fixed order.
+func (s *scene) hostFiles() []evidence.HostFiles {
+	var own []evidence.HostFiles
+	for _, hf := range s.e.HostFiles {
+		if hf.Node == s.node {
+			own = append(own, hf)
+		}
+	}
+	slices.SortFunc(own, func(a, b evidence.HostFiles) int { return strings.Compare(a.Dir, b.Dir) })
+	return own
+}
+
+func (s *scene) dirFault(hf evidence.HostFiles) *finding {
+	confs := confFiles(hf)
+	if hf.RuntimeConfDir != "" && path.Clean(hf.Dir) != path.Clean(hf.RuntimeConfDir) {
+		if i := slices.IndexFunc(confs, isMultusConf); i >= 0 {
+			return &finding{
+				cause: MultusConfWrongDir, names: names{dir: hf.RuntimeConfDir},
+				message: fmt.Sprintf("%s lies in %s, but the runtime reads %s", confs[i].Name, hf.Dir, hf.RuntimeConfDir),
+			}
+		}
+		return nil
+	}
+	if len(confs) == 0 {
+		return nil
+	}
+	first := confs[0]
+	if isMultusConf(first) {
+		return nil
+	}
+	for _, file := range hf.Files {
+		if strings.Contains(strings.ToLower(file.Name), "multus") {
+			return &finding{
+				cause:   MultusConfDisplaced,
+				message: fmt.Sprintf("the first conf in %s is %s, and Multus' is there as %s", hf.Dir, first.Name, file.Name),
+			}
+		}
+	}
+	return nil
+}
+
+// confFiles gives what a runtime takes for confs, in its order: sorted by name,
+// of the three extensions (libcni.ConfFiles).
+func confFiles(hf evidence.HostFiles) []evidence.HostFile {
+	var confs []evidence.HostFile
+	for _, f := range hf.Files {
+		switch path.Ext(f.Name) {
+		case ".conf", ".conflist", ".json":
+			confs = append(confs, f)
+		}
+	}
+	slices.SortFunc(confs, func(a, b evidence.HostFile) int { return strings.Compare(a.Name, b.Name) })
+	return confs
+}
+
+// isMultusConf tells Multus' conf by its content, by its name where there is
+// none.
+func isMultusConf(f evidence.HostFile) bool {
+	if f.Content == "" {
+		return strings.Contains(strings.ToLower(f.Name), "multus")
+	}
+	conf, err := multus.ParseNetConf(f.Content)
+	return err == nil && isMetaPlugin(conf.Type)
+}
+
+// isBrokenConf reports a conf that no runtime can load.
+func isBrokenConf(f evidence.HostFile) bool {
+	if f.Size == 0 && strings.TrimSpace(f.Content) == "" {
+		return true
+	}
+	return f.Content != "" && !json.Valid([]byte(f.Content))
+}
+
+func isMetaPlugin(plugin string) bool { return plugin == "multus" || plugin == "multus-shim" }
+
+func hostFilesLine(hf evidence.HostFiles) Line {
+	parts := make([]string, 0, len(hf.Files))
+	for _, f := range hf.Files {
+		parts = append(parts, fmt.Sprintf("%s (%d bytes)", f.Name, cmp.Or(f.Size, int64(len(f.Content)))))
+	}
+	slices.Sort(parts)
+	return Line{Source: "host", Text: hf.Node + ":" + hf.Dir + ": " + strings.Join(parts, ", ")}
+}

@@ -1,0 +1,228 @@
+package verdict
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/vlan50/kubectl-vlan50/pkg/evidence"
+)
+
+// failed is rule 6.
+func failed(s *scene) *finding {
+	c := s.failedContainer()
+	switch {
+	case c == nil && s.pod.Status.Phase != corev1.PodFailed:
+		return nil
+	case c == nil && !s.hasRun() && len(s.ev.sandbox) > 0 && s.pod.Status.Reason != "Evicted":
+		return nil // killed by its deadline while its sandbox failed: rule 9 names the fault
+	case c == nil || gaveUp(s.pod.Status.Reason) || lostContainer(c):
+		return s.givenUp()
+	case neverStarted(c):
+		return &finding{
+			cause: ContainerConfigError, lines: []Line{terminatedLine(c.Name, c.State.Terminated)}, seen: 2,
+			message: fmt.Sprintf("%s: container %s could not be started: %s", s.who(), c.Name, firstLine(c.State.Terminated.Message)),
+		}
+	}
+	return s.guardFailure(c)
+}
+
+// failedContainer gives the first container that exited non-zero, in the order
+// in which they run.
+func (s *scene) failedContainer() *corev1.ContainerStatus {
+	for _, list := range [][]corev1.ContainerStatus{s.pod.Status.InitContainerStatuses, s.pod.Status.ContainerStatuses} {
+		for i := range list {
+			if t := list[i].State.Terminated; t != nil && t.ExitCode != 0 {
+				return &list[i]
+			}
+		}
+	}
+	return nil
+}
+
+// neverStarted tells a container whose command could not be run (kubelet's
+// StartError) from one that ran and failed.
+func neverStarted(c *corev1.ContainerStatus) bool {
+	switch c.State.Terminated.Reason {
+	case "StartError", "ContainerCannotRun":
+		return true
+	}
+	return false
+}
+
+// lostContainer: kubelet found no trace of a container it had started, as after
+// a reboot, and so made its exit code up.
+func lostContainer(c *corev1.ContainerStatus) bool {
+	return c.State.Terminated.Reason == "ContainerStatusUnknown"
+}
+
+// gaveUp names the Pod reasons by which kubelet or the node ends a Pod whatever
+// its containers did.
+func gaveUp(reason string) bool {
+	switch reason {
+	case "Evicted", "NodeShutdown", "Terminated", "NodeLost", "Preempting", "Shutdown":
+		return true
+	}
+	return false
+}
+
+// givenUp is a Pod that failed without a container of its own failing.
+func (s *scene) givenUp() *finding {
+	line := Line{Source: "pod", Text: strings.TrimSpace(fmt.Sprintf("phase %s %s: %s", s.pod.Status.Phase, s.pod.Status.Reason, s.pod.Status.Message))}
+	if !s.hasRun() && !gaveUp(s.pod.Status.Reason) {
+		return &finding{
+			cause: Unscheduled, lines: []Line{line}, seen: 2,
+			message: fmt.Sprintf("%s was refused by its node: %s", s.who(), cmp.Or(firstLine(s.pod.Status.Message), s.pod.Status.Reason, "no reason given")),
+		}
+	}
+	return &finding{
+		cause: NeverPodStranded, lines: []Line{line},
+		message: fmt.Sprintf("%s was ended by its node: %s", s.who(), cmp.Or(s.pod.Status.Reason, firstLine(s.pod.Status.Message), "no reason given")),
+	}
+}
+
+// guardFailure judges a container that ran and exited non-zero: what it says
+// counts where the attachment is shown, and what is missing where it is not.
+func (s *scene) guardFailure(c *corev1.ContainerStatus) *finding {
+	p := s.proveAll()
+	lines := append(p.lines, terminatedLine(c.Name, c.State.Terminated))
+	said := s.said(c)
+	if last := said.line(); last != "" && last != firstLine(c.State.Terminated.Message) {
+		lines = append(lines, Line{Time: c.State.Terminated.FinishedAt.Time, Source: "log", Text: last})
+	}
+	exit := fmt.Sprintf("container %s exited %d", c.Name, c.State.Terminated.ExitCode)
+	switch {
+	case p.shown():
+	case p.stale:
+		return &finding{
+			cause: StaleNetworkStatus, lines: append(lines, s.lostLines()...), at: s.ranAt(), open: s.fresh(),
+			message: s.who() + ": " + exit + "; its attachment is shown for an earlier sandbox only",
+		}
+	case p.bare:
+		return s.unaddressed(p, lines)
+	case !s.multusRan() && (s.e.Looked(evidence.Events) || said.fault == ""):
+		return s.notInChain(lines, exit+", and")
+	}
+	f := &finding{cause: said.fault, lines: lines, at: s.ranAt(), names: said.names}
+	if f.cause == "" || !p.shown() && f.cause == MasterLinkRecreated {
+		f.cause = GuardFailed
+	}
+	f.open = !p.shown() && s.fresh()
+	f.message = fmt.Sprintf("%s: %s%s", s.who(), exit, colon(cmp.Or(said.line(), firstLine(c.State.Terminated.Message))))
+	if !p.shown() {
+		f.message += "; nothing shows " + s.wantedText() + " attached"
+	}
+	return f
+}
+
+func colon(text string) string {
+	if text == "" {
+		return ""
+	}
+	return ": " + text
+}
+
+// said is what a failed container left behind, read.
+type said struct {
+	fault Cause
+	names names
+	// text is the line that told, or the last one.
+	text string
+}
+
+func (s said) line() string { return s.text }
+
+// said reads the termination message first and the log second, each from its
+// end: the last thing a script says is why it gave up.
+func (s *scene) said(c *corev1.ContainerStatus) said {
+	var last string
+	for _, text := range []string{c.State.Terminated.Message, s.logOf(c.Name)} {
+		lines := tailLines(text)
+		for _, line := range lines {
+			last = cmp.Or(last, line)
+			if fault, n := s.guardFault(line); fault != "" {
+				return said{fault: fault, names: n, text: line}
+			}
+		}
+	}
+	return said{text: last}
+}
+
+// maxGuardLines bounds how far back a log is read for a cause: what a guard
+// said long before it gave up is not why it gave up.
+const maxGuardLines = 12
+
+// tailLines gives the last lines of a text, last one first, without blank ones.
+func tailLines(text string) []string {
+	const maxTail = 16 << 10
+	if len(text) > maxTail {
+		text = text[len(text)-maxTail:]
+	}
+	var lines []string
+	for _, line := range slices.Backward(strings.Split(text, "\n")) {
+		if line = strings.TrimSpace(line); line != "" {
+			lines = append(lines, line)
+		}
+		if len(lines) == maxGuardLines {
+			break
+		}
+	}
+	return lines
+}
+
+// logOf gives a container's log, only if it was read from this UID.
+func (s *scene) logOf(container string) string {
+	for _, l := range s.e.PodLogs {
+		if l.Pod.UID == s.uid && l.Container == container && !l.Previous {
+			return l.Log
+		}
+	}
+	return ""
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return strings.TrimSpace(line)
+}
+
+// stranded is rule 7: kubelet never builds a second sandbox for a Pod that must
+// not restart once a container of it was made (computePodActions). Shown by a
+// container made, none that runs or ended, and a sandbox that is not ready,
+// after a reboot or for longer than making one takes.
+func stranded(s *scene) *finding {
+	made := s.containerMadeAt()
+	if s.pod.Spec.RestartPolicy != corev1.RestartPolicyNever || made.IsZero() || s.running() ||
+		!isFalse(conditionOf(s.pod, corev1.PodReadyToStartContainers)) {
+		return nil
+	}
+	if n := len(s.ev.sandbox); n > 0 && evidence.EventTime(s.ev.sandbox[n-1]).After(made) {
+		return nil // it is being built again
+	}
+	how := "its sandbox is gone"
+	switch {
+	case s.ev.rebooted.After(made):
+		how = "its node was rebooted at " + clock(s.ev.rebooted)
+	case s.ev.changed.After(made) && s.now.Sub(s.ev.changed) < EventTTL/30:
+		return nil
+	case s.now.Sub(made) < RepeatAfter:
+		return nil
+	}
+	return &finding{
+		cause: NeverPodStranded, lines: append(eventLines(s.ev.started), s.lostLines()...),
+		message: fmt.Sprintf("%s: %s after a container had been made; with restartPolicy Never it gets no other sandbox", s.who(), how),
+	}
+}
+
+// containerMadeAt is when a container of a Pod that did not finish was last
+// made; zero where none was.
+func (s *scene) containerMadeAt() time.Time {
+	at := s.ranAt()
+	for _, ev := range s.ev.started {
+		at = later(at, evidence.EventTime(ev))
+	}
+	return at
+}

@@ -1,0 +1,155 @@
+package verdict
+
+import (
+	"net/netip"
+	"strings"
+
+	"github.com/vlan50/kubectl-vlan50/pkg/multus"
+)
+
+// Words of guards and of the tools they call (arping, ping, iproute2), lower
+// case.
+var (
+	duplicateWords = []string{
+		"duplicate address", "duplicate ip", "address conflict", "ip conflict", "address collision",
+		"address is already in use", "address already in use by", "already claimed", "dadfailed", "duplicate detected",
+	}
+	replyWords   = []string{"reply from", "response from", "replied", "answers for", "answered", "is-at"}
+	silenceWords = []string{
+		"unreachable via", "host unreachable", "is unreachable", "unreachable", "not reachable", "no reply", "no answer",
+		"no response", "did not answer", "did not reply", "does not answer", "does not reply", "not answering",
+		"100% packet loss", "received 0 response", "no route to host", "never came back",
+	}
+	goneWords = []string{
+		"missing", "gone", "disappeared", "vanished", "not found", "does not exist", "no such device", "was removed", "lost", "cannot find device",
+	}
+	hostWords = []string{"own host", "its host", "own node", "its node", "host address", "host ip", "node address", "node ip", "the host itself", "local host"}
+	// quietWords mark a line that tells of a check begun or passed.
+	quietWords = []string{"checking", "testing", "probing", "no duplicate", "not duplicate", "no conflict", "no address conflict", " ok", " passed", "without duplicate"}
+)
+
+// guardFault reads one line of a guard. Only words that mean one thing count;
+// everything else stays guard-failed with the line shown.
+func (s *scene) guardFault(line string) (Cause, names) {
+	low := strings.ToLower(line)
+	if containsAny(low, quietWords) {
+		return "", names{}
+	}
+	addrs := addressesIn(line)
+	switch {
+	case containsAny(low, duplicateWords), containsAny(low, replyWords) && s.anyOwn(addrs) && !containsAny(low, silenceWords):
+		return DuplicateAddress, names{address: joinAddresses(s.own(addrs))}
+	case containsAny(low, goneWords) && s.namesWanted(low):
+		return MasterLinkRecreated, names{}
+	case !containsAny(low, silenceWords), s.namesOther(low):
+		return "", names{}
+	case strings.Contains(low, "network is unreachable"), strings.Contains(low, "network unreachable"):
+		// No route in the Pod: nothing was sent, so that nothing could come back.
+		return "", names{}
+	case s.isMacvlan() && (containsAny(low, hostWords) || s.isNodeAddress(addrs)):
+		return MacvlanHostIsolation, names{}
+	case len(addrs) > 0 || s.namesWanted(low) || strings.Contains(low, "gateway"):
+		return L2Unreachable, names{}
+	}
+	return "", names{}
+}
+
+func containsAny(text string, words []string) bool {
+	for _, w := range words {
+		if strings.Contains(text, w) {
+			return true
+		}
+	}
+	return false
+}
+
+// addressesIn finds the IP addresses in a line.
+func addressesIn(line string) []netip.Addr {
+	var addrs []netip.Addr
+	for field := range strings.FieldsFuncSeq(line, func(r rune) bool {
+		return (r < '0' || r > '9') && (r < 'a' || r > 'f') && (r < 'A' || r > 'F') && r != '.' && r != ':' && r != '/'
+	}) {
+		if a, ok := multus.ParseAddress(strings.Trim(field, ".:/")); ok {
+			addrs = append(addrs, a)
+		}
+	}
+	return addrs
+}
+
+// own keeps the addresses that the canary asks for itself.
+func (s *scene) own(addrs []netip.Addr) []netip.Addr {
+	var own []netip.Addr
+	for _, w := range s.wanted {
+		for _, a := range w.addresses {
+			for _, b := range addrs {
+				if a == b {
+					own = append(own, a)
+				}
+			}
+		}
+	}
+	return own
+}
+
+func (s *scene) anyOwn(addrs []netip.Addr) bool { return len(s.own(addrs)) > 0 }
+
+// namesWanted reports that a line speaks of an interface asked for.
+func (s *scene) namesWanted(low string) bool {
+	for _, w := range s.wanted {
+		if hasWord(low, strings.ToLower(w.Interface)) {
+			return true
+		}
+	}
+	return false
+}
+
+// namesOther reports that a line speaks of the primary interface alone.
+func (s *scene) namesOther(low string) bool { return hasWord(low, "eth0") && !s.namesWanted(low) }
+
+// hasWord finds a word that is not part of a longer one.
+func hasWord(text, word string) bool {
+	if word == "" {
+		return false
+	}
+	for rest := text; ; {
+		i := strings.Index(rest, word)
+		if i < 0 {
+			return false
+		}
+		before := i == 0 || !isWordByte(rest[i-1])
+		end := i + len(word)
+		if before && (end == len(rest) || !isWordByte(rest[end])) {
+			return true
+		}
+		rest = rest[end:]
+	}
+}
+
+func isWordByte(b byte) bool {
+	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || b == '_' || b == '-'
+}
+
+// isMacvlan reports a network whose children cannot reach their parent's host.
+func (s *scene) isMacvlan() bool {
+	switch s.first().conf.Type {
+	case "macvlan", "ipvlan", "":
+		return true
+	}
+	return false
+}
+
+func (s *scene) isNodeAddress(addrs []netip.Addr) bool {
+	node := s.e.Node(s.node)
+	if node == nil {
+		return false
+	}
+	for _, na := range node.Status.Addresses {
+		own, ok := multus.ParseAddress(na.Address)
+		for _, a := range addrs {
+			if ok && a == own {
+				return true
+			}
+		}
+	}
+	return false
+}

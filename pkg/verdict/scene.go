@@ -1,0 +1,312 @@
+package verdict
+
+import (
+	"errors"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/vlan50/kubectl-vlan50/pkg/evidence"
+	"github.com/vlan50/kubectl-vlan50/pkg/multus"
+)
+
+// scene is the evidence of one UID, looked up once and put in order, so that
+// the rules only read.
+type scene struct {
+	e   *evidence.Evidence
+	now time.Time
+
+	pod  *corev1.Pod
+	uid  types.UID
+	node string
+
+	wanted    []wanted
+	wantedErr error
+	statuses  multus.Statuses
+	statusErr error
+
+	ev podEvents
+	// scopeStart is when the present sandbox began, where an earlier one that
+	// had been in use was lost; zero otherwise.
+	scopeStart time.Time
+}
+
+// wanted is one attachment the canary asks for.
+type wanted struct {
+	multus.Selection
+	addresses []netip.Addr
+	// conf is the NetworkAttachmentDefinition's, where it is known.
+	conf    multus.NetConf
+	confErr error
+	known   bool
+}
+
+// podEvents are the events of the UID by what they tell, each kind in order of
+// time.
+type podEvents struct {
+	any      bool
+	added    []addedEvent
+	noNAD    []*corev1.Event
+	sandbox  []*corev1.Event // failed attempts to make it, and network not ready
+	kill     []*corev1.Event
+	mounts   []*corev1.Event
+	pulls    []*corev1.Event
+	config   []*corev1.Event
+	started  []*corev1.Event // Created and Started of containers
+	sched    []*corev1.Event
+	changed  time.Time // the last SandboxChanged
+	rebooted time.Time // the last reboot of the Pod's node
+	failures int
+	burst    bool
+}
+
+type addedEvent struct {
+	multus.Added
+	ev *corev1.Event
+	at time.Time
+}
+
+func newScene(e *evidence.Evidence, now time.Time) *scene {
+	s := &scene{e: e, now: now, pod: e.CanaryPod(), uid: e.Canary.UID}
+	if s.pod == nil {
+		s.wantedErr = multus.ErrNoNetworks
+		s.readEvents()
+		return s
+	}
+	s.uid, s.node = s.pod.UID, s.pod.Spec.NodeName
+	s.readWanted()
+	s.statuses, s.statusErr = multus.NetworkStatus(s.pod)
+	s.readEvents()
+	s.findScope()
+	return s
+}
+
+func (s *scene) readWanted() {
+	selections, err := multus.RequestedNetworks(s.pod)
+	if err != nil {
+		s.wantedErr = err
+		return
+	}
+	for _, sel := range selections {
+		w := wanted{Selection: sel}
+		if nad := s.e.Network(sel.Namespace, sel.Name); nad != nil {
+			w.known = true
+			w.conf, w.confErr = multus.ParseNetConf(nad.Spec.Config)
+		}
+		w.addresses = multus.RequestedAddresses(sel, w.conf)
+		s.wanted = append(s.wanted, w)
+	}
+}
+
+// first is the attachment messages speak of: canaries ask for one.
+func (s *scene) first() wanted {
+	if len(s.wanted) == 0 {
+		return wanted{}
+	}
+	return s.wanted[0]
+}
+
+// burstCount is the number of sightings from which kubelet's recorder may have
+// dropped events (its burst is 25; it aggregates from the tenth message on).
+const burstCount = 10
+
+func (s *scene) readEvents() {
+	for i := range s.e.Events {
+		ev := &s.e.Events[i]
+		if s.isNodeReboot(ev) {
+			s.ev.rebooted = later(s.ev.rebooted, evidence.EventTime(ev))
+			continue
+		}
+		if s.uid == "" || ev.InvolvedObject.UID != s.uid {
+			continue
+		}
+		s.ev.any = true
+		s.ev.burst = s.ev.burst || evidence.EventCount(ev) >= burstCount || strings.HasPrefix(ev.Message, multus.CombinedPrefix)
+		s.sortIn(ev)
+	}
+	for _, list := range [][]*corev1.Event{s.ev.noNAD, s.ev.sandbox, s.ev.kill, s.ev.mounts, s.ev.pulls, s.ev.config, s.ev.started, s.ev.sched} {
+		sortEvents(list)
+	}
+	slices.SortFunc(s.ev.added, func(a, b addedEvent) int { return compareEvents(a.ev, b.ev) })
+}
+
+func (s *scene) isNodeReboot(ev *corev1.Event) bool {
+	return ev.Reason == "Rebooted" && ev.InvolvedObject.Kind == "Node" && s.node != "" && ev.InvolvedObject.Name == s.node
+}
+
+func (s *scene) sortIn(ev *corev1.Event) {
+	switch ev.Reason {
+	case multus.ReasonAddedInterface:
+		if evidence.EventComponent(ev) != multus.Component {
+			return
+		}
+		if added, ok := multus.ParseAdded(ev.Message); ok {
+			s.ev.added = append(s.ev.added, addedEvent{Added: added, ev: ev, at: evidence.EventTime(ev)})
+		}
+	case multus.ReasonNoNetworkFound:
+		s.ev.noNAD = append(s.ev.noNAD, ev)
+	case "FailedCreatePodSandBox", "FailedCreatePodSandbox":
+		s.ev.failures += evidence.EventCount(ev)
+		s.ev.sandbox = append(s.ev.sandbox, ev)
+	case "NetworkNotReady", "FailedSync", "FailedPodSandBoxStatus":
+		s.ev.sandbox = append(s.ev.sandbox, ev)
+	case "SandboxChanged":
+		s.ev.changed = later(s.ev.changed, evidence.EventTime(ev))
+	case "FailedKillPod":
+		s.ev.kill = append(s.ev.kill, ev)
+	case "FailedMount", "FailedAttachVolume", "FailedMapVolume":
+		s.ev.mounts = append(s.ev.mounts, ev)
+	case "Failed", "BackOff", "ErrImageNeverPull", "InspectFailed":
+		s.ev.pulls = append(s.ev.pulls, ev)
+	case "Created", "Started":
+		s.ev.started = append(s.ev.started, ev)
+	case "FailedScheduling":
+		s.ev.sched = append(s.ev.sched, ev)
+	}
+}
+
+// findScope finds where the present sandbox begins. A changed sandbox or a
+// reboot counts where there was a sandbox in use before it; kubelet also
+// reports a change between two attempts that both failed.
+func (s *scene) findScope() {
+	for _, lost := range []time.Time{s.ev.changed, s.ev.rebooted} {
+		if !lost.IsZero() && s.usedBefore(lost) {
+			s.scopeStart = later(s.scopeStart, lost)
+		}
+	}
+}
+
+func (s *scene) usedBefore(t time.Time) bool {
+	for _, ev := range s.ev.started {
+		if evidence.EventFirstTime(ev).Before(t) {
+			return true
+		}
+	}
+	for _, a := range s.ev.added {
+		if evidence.EventFirstTime(a.ev).Before(t) && s.wants(a.Interface) {
+			return true
+		}
+	}
+	for _, c := range s.containers() {
+		if at := startedAt(c.State); !at.IsZero() && at.Before(t) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *scene) wants(ifname string) bool {
+	return slices.ContainsFunc(s.wanted, func(w wanted) bool { return w.Interface == ifname })
+}
+
+// containers gives the statuses of all containers, init containers first.
+func (s *scene) containers() []corev1.ContainerStatus {
+	if s.pod == nil {
+		return nil
+	}
+	return slices.Concat(s.pod.Status.InitContainerStatuses, s.pod.Status.ContainerStatuses)
+}
+
+// ranAt is when the Pod's first container started; zero where none did.
+func (s *scene) ranAt() time.Time {
+	var first time.Time
+	for _, c := range s.containers() {
+		if at := startedAt(c.State); !at.IsZero() && (first.IsZero() || at.Before(first)) {
+			first = at
+		}
+	}
+	return first
+}
+
+// hasRun reports whether any container of the Pod ever started.
+func (s *scene) hasRun() bool {
+	return slices.ContainsFunc(s.containers(), func(c corev1.ContainerStatus) bool {
+		return c.State.Running != nil || c.State.Terminated != nil || c.LastTerminationState.Terminated != nil
+	})
+}
+
+// finishedAt is when the last of the Pod's containers finished.
+func (s *scene) finishedAt() time.Time {
+	var last time.Time
+	for _, c := range s.containers() {
+		if t := c.State.Terminated; t != nil {
+			last = later(last, t.FinishedAt.Time)
+		}
+	}
+	return last
+}
+
+// sandboxAt is when the Pod's sandbox was made, as near as the evidence tells:
+// just before its first container.
+func (s *scene) sandboxAt() time.Time {
+	at := s.ranAt()
+	for _, ev := range s.ev.started {
+		if t := evidence.EventFirstTime(ev); !t.IsZero() && t.After(s.scopeStart) && (at.IsZero() || t.Before(at)) {
+			at = t
+		}
+	}
+	if at.IsZero() && s.pod.Status.StartTime != nil {
+		at = s.pod.Status.StartTime.Time
+	}
+	if at.IsZero() {
+		at = s.pod.CreationTimestamp.Time
+	}
+	return at
+}
+
+func startedAt(st corev1.ContainerState) time.Time {
+	switch {
+	case st.Running != nil:
+		return st.Running.StartedAt.Time
+	case st.Terminated != nil:
+		return st.Terminated.StartedAt.Time
+	}
+	return time.Time{}
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// sortEvents orders by time and, where that is equal, by what cannot change
+// with the order of the documents.
+func sortEvents(list []*corev1.Event) { slices.SortFunc(list, compareEvents) }
+
+func compareEvents(a, b *corev1.Event) int {
+	if c := evidence.EventTime(a).Compare(evidence.EventTime(b)); c != 0 {
+		return c
+	}
+	for _, c := range []int{
+		evidence.EventFirstTime(a).Compare(evidence.EventFirstTime(b)),
+		strings.Compare(a.Name, b.Name), strings.Compare(string(a.UID), string(b.UID)),
+		strings.Compare(a.Reason, b.Reason), strings.Compare(a.Message, b.Message),
+	} {
+		if c != 0 {
+			return c
+		}
+	}
+	return int(a.Count) - int(b.Count)
+}
+
+// conditionOf gives a Pod's condition, nil where it is not set.
+func conditionOf(pod *corev1.Pod, typ corev1.PodConditionType) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == typ {
+			return &pod.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+func isTrue(c *corev1.PodCondition) bool  { return c != nil && c.Status == corev1.ConditionTrue }
+func isFalse(c *corev1.PodCondition) bool { return c != nil && c.Status == corev1.ConditionFalse }
+
+// noNetworks reports a canary without any networks annotation.
+func (s *scene) noNetworks() bool { return errors.Is(s.wantedErr, multus.ErrNoNetworks) }

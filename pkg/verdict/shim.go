@@ -1,0 +1,175 @@
+package verdict
+
+import (
+	"fmt"
+	"path"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/vlan50/kubectl-vlan50/pkg/evidence"
+)
+
+// shimFault reads what the shim says when the daemon did not answer; why it did
+// not, the daemon's Pod tells.
+func (s *scene) shimFault(text string) *finding {
+	if !isNoDaemon(text) {
+		return nil
+	}
+	f := s.noDaemon(text)
+	f.lines = append(f.lines, s.daemonLines()...)
+	return f
+}
+
+// isNoDaemon matches the shim's own failures to talk to the daemon: no socket,
+// nobody behind it, or its 60 s of waiting over.
+func isNoDaemon(text string) bool {
+	if strings.Contains(text, "dial unix") {
+		return !strings.Contains(text, "permission denied")
+	}
+	return strings.Contains(text, "timed out waiting for the condition") ||
+		strings.Contains(text, "failed to send CNI request") ||
+		strings.Contains(text, "context deadline exceeded")
+}
+
+func (s *scene) noDaemon(text string) *finding {
+	daemon := s.e.DaemonPod(s.node)
+	switch {
+	case s.multusGone():
+		return &finding{cause: StaleMultusConf, message: s.who() + ": its runtime still calls Multus, but " + s.daemonSetName() + " is not there"}
+	case daemon == nil:
+		return &finding{cause: DaemonUnreachable, message: s.who() + ": the shim found no daemon: " + firstLine(text)}
+	}
+	if f := daemonFault(daemon); f != nil {
+		f.message = s.who() + ": the shim found no daemon: " + f.message
+		return f
+	}
+	if skew := s.versionSkew(daemon, text); skew != "" {
+		return &finding{cause: ShimDaemonVersionSkew, message: s.who() + ": " + skew}
+	}
+	return &finding{
+		cause:   DaemonUnreachable,
+		message: fmt.Sprintf("%s: the shim found no daemon (Pod %s): %s", s.who(), daemon.Name, firstLine(text)),
+	}
+}
+
+// multusGone reports that the DaemonSet was looked for and is not there, nor
+// any Pod of it.
+func (s *scene) multusGone() bool {
+	return s.e.DaemonSet.Name != "" && s.e.Looked(evidence.DaemonSets) && s.e.MultusDaemonSet() == nil && len(s.e.DaemonPods("")) == 0
+}
+
+// versionSkew tells a daemon that runs and is Ready, and still does not answer
+// the shim that an installer of another image put on the node.
+func (s *scene) versionSkew(daemon *corev1.Pod, text string) string {
+	if !strings.Contains(text, "timed out waiting for the condition") || s.daemonContainerUnsteady(daemon, s.now) != "" {
+		return ""
+	}
+	if line := s.daemonLogLine(daemon, isUnknownRequest); line != "" {
+		return fmt.Sprintf("daemon Pod %s does not know what its shim asks: %s", daemon.Name, line)
+	}
+	installer, main := versionOf(daemon.Spec.InitContainers), versionOf(daemon.Spec.Containers)
+	if installer == "" || main == "" || installer == main {
+		return ""
+	}
+	return fmt.Sprintf("daemon Pod %s is Ready, but its shim is of %s and the daemon of %s", daemon.Name, installer, main)
+}
+
+// isUnknownRequest matches the daemon's note of a request it has no handler
+// for: the shim of v4.3.1 asks for /readyz, older ones for /healthz.
+func isUnknownRequest(line string) bool {
+	return strings.Contains(line, "http not found") && (strings.Contains(line, "/readyz") || strings.Contains(line, "/healthz"))
+}
+
+// daemonLogLine gives the last line of the daemon's log that matches.
+func (s *scene) daemonLogLine(daemon *corev1.Pod, match func(string) bool) string {
+	found := ""
+	for _, l := range s.e.PodLogs {
+		if l.Pod.UID != daemon.UID {
+			continue
+		}
+		for line := range strings.SplitSeq(l.Log, "\n") {
+			if match(line) {
+				found = strings.TrimSpace(line)
+			}
+		}
+	}
+	return found
+}
+
+// versionOf gives the image of the first container that carries Multus.
+func versionOf(containers []corev1.Container) string {
+	for _, c := range containers {
+		if strings.Contains(path.Base(c.Image), "multus") {
+			return c.Image
+		}
+	}
+	return ""
+}
+
+// daemonFault reads a daemon Pod that does not do its work; nil where its
+// status tells of none.
+func daemonFault(daemon *corev1.Pod) *finding {
+	if f := installFault(daemon); f != nil {
+		return f
+	}
+	cs := evidence.DaemonStatus(daemon)
+	if cs == nil {
+		return nil
+	}
+	if t := lastEnd(cs); t != nil && t.Reason == "OOMKilled" && cs.RestartCount >= minRestarts {
+		return &finding{
+			cause: DaemonOOM, lines: []Line{terminatedLine(cs.Name, t)}, seen: int(cs.RestartCount),
+			message: fmt.Sprintf("daemon Pod %s was killed for memory, %d restarts", daemon.Name, cs.RestartCount),
+		}
+	}
+	if w := cs.State.Waiting; w != nil && w.Reason == "CrashLoopBackOff" {
+		f := &finding{
+			cause:   MultusConfigRejected,
+			message: fmt.Sprintf("daemon Pod %s crash-loops, %d restarts", daemon.Name, cs.RestartCount),
+		}
+		if t := lastEnd(cs); t != nil {
+			f.lines = []Line{terminatedLine(cs.Name, t)}
+			f.message += colon(firstLine(t.Message))
+		}
+		return f
+	}
+	return nil
+}
+
+// minRestarts is how often a daemon must have been killed for "again and
+// again": one kill may be an accident.
+const minRestarts = 2
+
+// lastEnd is how a container ended last.
+func lastEnd(cs *corev1.ContainerStatus) *corev1.ContainerStateTerminated {
+	if cs.State.Terminated != nil {
+		return cs.State.Terminated
+	}
+	return cs.LastTerminationState.Terminated
+}
+
+// installFault is an init container that failed and is tried again.
+func installFault(daemon *corev1.Pod) *finding {
+	for i := range daemon.Status.InitContainerStatuses {
+		cs := &daemon.Status.InitContainerStatuses[i]
+		t := lastEnd(cs)
+		waits := cs.State.Waiting != nil && (cs.State.Waiting.Reason == "CrashLoopBackOff" || isConfigReason(cs.State.Waiting.Reason))
+		if (t == nil || t.ExitCode == 0) && !waits {
+			continue
+		}
+		if t != nil && t.ExitCode == 0 || cs.State.Running != nil && cs.RestartCount < minRestarts {
+			continue
+		}
+		f := &finding{
+			cause:   MultusInstallFailed,
+			message: fmt.Sprintf("installer %s of daemon Pod %s does not finish, %d restarts", cs.Name, daemon.Name, cs.RestartCount),
+		}
+		if t != nil {
+			f.lines = []Line{terminatedLine(cs.Name, t)}
+			f.message += colon(firstLine(t.Message))
+		}
+		return f
+	}
+	return nil
+}

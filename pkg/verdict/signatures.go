@@ -1,0 +1,145 @@
+package verdict
+
+import (
+	"strings"
+
+	"github.com/vlan50/kubectl-vlan50/pkg/multus"
+)
+
+// zone says whose words a text is: the same words mean another thing from
+// another mouth ("connection refused", "no networks found", "timed out").
+type zone int
+
+const (
+	// inRuntime: the runtime's own trouble; no plugin was reached.
+	inRuntime zone = 1 << iota
+	// inShim: the thick shim, before the daemon answered.
+	inShim
+	// inMultus: Multus itself, before any delegate.
+	inMultus
+	// inPrimary and inSecondary: a delegate, of the cluster's network or of one
+	// the canary asks for.
+	inPrimary
+	inSecondary
+
+	inDelegate = inPrimary | inSecondary
+	anywhere   = inRuntime | inShim | inMultus | inDelegate
+)
+
+// signature tells a fault by words that upstream sources write.
+type signature struct {
+	cause Cause
+	zones zone
+	// all of these must be there.
+	all []string
+	// any of these is enough; none listed asks for nothing more.
+	any []string
+}
+
+func (sig *signature) matches(z zone, text string) bool {
+	if sig.zones&z == 0 {
+		return false
+	}
+	for _, w := range sig.all {
+		if !strings.Contains(text, w) {
+			return false
+		}
+	}
+	return len(sig.any) == 0 || containsAny(text, sig.any)
+}
+
+// signatures gives the table in the order of precedence: what names its fault
+// outright comes first, bare errno texts last. "failed to find plugin" is not
+// here: its meaning depends on the plugin's name.
+func signatures() []signature {
+	return append(multusSignatures(), delegateSignatures()...)
+}
+
+func multusSignatures() []signature {
+	return []signature{
+		{cause: SandboxImagePull, zones: inRuntime, any: []string{"failed to get sandbox image", "failed to pull sandbox image", "failed to pull image for pod sandbox", "initializing source docker://registry.k8s.io/pause"}},
+		{cause: SandboxNameReserved, zones: inRuntime, any: []string{"failed to reserve sandbox name", "failed to reserve pod sandbox", "is reserved for", "name is reserved", "is reserved with"}},
+		{cause: CNIConfEmpty, zones: inRuntime, any: []string{"cni plugin not initialized", "cni config uninitialized", "No CNI configuration file in", "no networks found in", "no network config found in"}},
+		{cause: PodUIDMismatch, zones: inMultus, all: []string{"expected pod", "UID \"", "but got \""}},
+		{cause: NamespaceIsolation, zones: inMultus, any: []string{"namespace isolation enabled", "namespace isolation violation", "annotation violates permission"}},
+		{cause: DefaultNetworkNotReady, zones: inMultus, any: []string{"readinessindicatorfile", "have you checked that your default network is ready"}},
+		{cause: PodAnnotationInvalid, zones: inMultus, any: []string{"parsePodNetworkAnnotation", "parsePodNetworkObjectName", "failed to parse pod Network Attachment Selection Annotation", "failed to parse CIDR", "failed to parse IP address"}},
+		{cause: NADConfigMissing, zones: inMultus, any: []string{"GetCNIConfigFromFile", "getCNIConfigFromFile"}},
+		{cause: NADConfigInvalid, zones: inMultus, any: []string{"getCNIConfigFromSpec", "GetCNIConfigFromSpec", "failed to unmarshal Spec.Config", "LoadDelegateNetConf", "error unmarshalling delegate config", "delegate must have the field"}},
+		{cause: DeviceNotAllocated, zones: inMultus, any: []string{"failed to get a ResourceClient instance", "failed to get resourceMap from ResourceClient", "GetPodResourceMap"}},
+		{cause: MultusTokenExpired, zones: inMultus, any: []string{"Unauthorized", "the server has asked for the client to provide credentials", "token has expired"}},
+		{cause: MultusCAMismatch, zones: inMultus, any: []string{"x509: ", "tls: failed to verify certificate", "certificate signed by unknown authority"}},
+		{cause: MultusRBACMissing, zones: inMultus, all: []string{"is forbidden: ", " cannot "}},
+	}
+}
+
+func delegateSignatures() []signature {
+	return []signature{
+		{cause: DelegateCrashed, zones: inDelegate, any: []string{"netplugin failed with no error message", "netplugin failed but error parsing its diagnostic message", "signal: killed", "signal: segmentation fault", "signal: aborted", "signal: bus error", "panic: ", "fatal error: "}},
+		{cause: CNIVersionIncompatible, zones: anywhere, any: []string{"incompatible CNI versions", "incompatible CNI version", "does not support the CHECK command", "unsupported CNI result version", "unsupported CNI version", "cni version is not supported", "does not support config version", "unknown version \""}},
+		{cause: DHCPDaemonMissing, zones: inDelegate, any: []string{"error dialing DHCP daemon", "dhcp.sock"}},
+		{cause: DHCPNoLease, zones: inDelegate, any: []string{"error calling DHCP.Allocate", "no more tries", "no DHCP", "DHCPDISCOVER", "unable to acquire DHCP lease"}},
+		{cause: StaticIPMissing, zones: inSecondary, any: []string{"IPAM plugin returned missing IP config", "NOT in CIDR notation", "expected to be in CIDR notation", "no addresses configured", "no IP addresses configured"}},
+		{cause: DeviceNotAllocated, zones: inSecondary, any: []string{"VF pci addr is required", "pci addr is required", "pciBusID", "deviceID is required", "no device ID", "specify either \"device\", \"hwaddr\"", "must be specified: deviceID"}},
+		{cause: IfnameCollision, zones: inDelegate, all: []string{"already exists"}, any: []string{"interface name ", "container veth name", "container interface name", "link already exists", "interface already exists"}},
+		{cause: IfnameCollision, zones: inSecondary, all: []string{"failed to rename ", "file exists"}},
+		{cause: MACAddressInvalid, zones: inSecondary, any: []string{"invalid MAC address", "failed to parse mac", "failed to parse MAC"}},
+		{cause: MACAddressInvalid, zones: inSecondary, all: []string{"cannot assign requested address"}},
+		{cause: MACAddressInUse, zones: inSecondary, all: []string{"address already in use"}},
+		{cause: MacvlanParentBusy, zones: inSecondary, any: []string{"device or resource busy", "resource busy"}},
+		{cause: MasterLinkMissing, zones: inSecondary, any: []string{"Link not found", "link not found", "failed to lookup master", "failed to lookup parent", "failed to lookup \"master\""}},
+		{cause: DefaultNetworkNotReady, zones: inPrimary, any: []string{"subnet.env", "/var/lib/calico/nodename", "Is the agent running?", "unable to connect to Cilium", "loadFlannelSubnetEnv"}},
+		{cause: HostLSMDenied, zones: anywhere, any: []string{"SELinux", "selinux", "AppArmor", "apparmor", "avc:  denied"}},
+		{cause: MultusNotPrivileged, zones: inMultus | inDelegate, any: []string{"operation not permitted", "Operation not permitted"}},
+		{cause: HostLSMDenied, zones: inRuntime | inShim | inDelegate, all: []string{"permission denied"}, any: []string{"/ns/net", "/run/netns", "/proc/", "fork/exec", "multus.sock", "/cni"}},
+		{cause: APIServerUnreachable, zones: inMultus, all: []string{"http"}, any: []string{"dial tcp", "i/o timeout", "no route to host", "network is unreachable", "TLS handshake timeout", "context deadline exceeded", "Client.Timeout exceeded", "no such host", "connection refused", "connection reset", "EOF"}},
+		{cause: APIServerUnreachable, zones: inMultus, all: []string{"dial tcp"}},
+	}
+}
+
+// zoneOf tells whose words a failure's innermost text is.
+func (s *scene) zoneOf(f *multus.Failure) zone {
+	switch {
+	case f.Reached(multus.LayerDelegate):
+		if s.isSecondary(f) {
+			return inSecondary
+		}
+		return inPrimary
+	case f.Reached(multus.LayerMultus), f.Reached(multus.LayerDaemon):
+		return inMultus
+	case f.Reached(multus.LayerShim):
+		return inShim
+	case f.Reached(multus.LayerPlugin):
+		return s.zoneOfPlugin(f)
+	}
+	return inRuntime
+}
+
+// zoneOfPlugin judges a message whose deepest known layer is libcni's note of
+// the plugin: Multus itself where that is Multus, a delegate else.
+func (s *scene) zoneOfPlugin(f *multus.Failure) zone {
+	plugins := f.Names(multus.LayerPlugin)
+	if isMetaPlugin(plugins[len(plugins)-1]) {
+		return inMultus
+	}
+	return inPrimary
+}
+
+// isSecondary tells a network the canary asks for from the cluster's: by the
+// name of its conf, which is the NetworkAttachmentDefinition's where the conf
+// has none; where no name is known, by whether the primary one was attached
+// before it.
+func (s *scene) isSecondary(f *multus.Failure) bool {
+	network := f.Network()
+	unknown := false
+	for _, w := range s.wanted {
+		if network != "" && (network == w.Name || network == w.Network() || network == w.conf.Name) {
+			return true
+		}
+		unknown = unknown || !w.known
+	}
+	if !unknown && network != "" {
+		return false
+	}
+	return len(s.ev.added) > 0
+}

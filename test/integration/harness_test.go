@@ -1,0 +1,295 @@
+//go:build integration
+
+package integration
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/vlan50/kubectl-vlan50/pkg/api/v1alpha1"
+	"github.com/vlan50/kubectl-vlan50/test/apiserver"
+	"github.com/vlan50/kubectl-vlan50/test/scriptednode"
+)
+
+// within is how long a test waits for what must come, far above what a busy
+// machine needs.
+const within = time.Minute
+
+// site is one canary's world: a namespace, a node and a Multus DaemonSet of its
+// own on the API server, and the files of one user.
+type site struct {
+	t      *testing.T
+	server *apiserver.Server
+	client kubernetes.Interface
+	scriptednode.Site
+	node *scriptednode.Node
+
+	manifest   string // path of the canary's manifest
+	kubeconfig string
+	state      string // the user's state folder
+}
+
+// newSite applies a site named after the test and starts its node.
+func newSite(t *testing.T, name string, options scriptednode.Options, changes ...func(*scriptednode.Site)) *site {
+	t.Helper()
+	return siteOn(t, plane.server, name, options, changes...)
+}
+
+func siteOn(t *testing.T, server *apiserver.Server, name string, options scriptednode.Options, changes ...func(*scriptednode.Site)) *site {
+	t.Helper()
+	config, err := server.Config()
+	check(t, err)
+	s := &site{t: t, server: server, Site: scriptednode.Named(name), client: kubernetes.NewForConfigOrDie(config)}
+	// All sites use one address: a parent of its own keeps each on a wire of its own.
+	s.Master = name + ".50"
+	for _, change := range changes {
+		change(&s.Site)
+	}
+	check(t, s.Apply(t.Context(), config))
+	s.node, err = scriptednode.New(config, s.Site, options)
+	check(t, err)
+	check(t, s.node.Start(t.Context()))
+	t.Cleanup(s.stop)
+
+	dir := t.TempDir()
+	s.state = filepath.Join(dir, "state")
+	s.manifest = s.file("canary.yaml", string(s.CanaryManifest()))
+	s.kubeconfig = filepath.Join(dir, "kubeconfig")
+	check(t, server.WriteKubeconfig(s.kubeconfig, ""))
+	return s
+}
+
+// stop ends the node, checks the rule that never bends, and shows what the node
+// did where the test failed.
+func (s *site) stop() {
+	s.node.Stop()
+	if err := s.node.Err(); err != nil {
+		s.t.Error(err)
+	}
+	if overlaps := s.node.Journal().Overlaps(); len(overlaps) > 0 {
+		s.t.Errorf("two Pods held one address at once: %+v", overlaps)
+	}
+	if s.t.Failed() {
+		for _, entry := range s.node.Journal() {
+			s.t.Log(entry)
+		}
+	}
+}
+
+// file writes a file of the test's own and gives its path.
+func (s *site) file(name, content string) string {
+	s.t.Helper()
+	path := filepath.Join(s.t.TempDir(), name)
+	check(s.t, os.WriteFile(path, []byte(content), 0o600))
+	return path
+}
+
+// outcome is what one run of the binary gave.
+type outcome struct {
+	code           int
+	stdout, stderr string
+}
+
+// verdict reads the document of -o json.
+func (o outcome) verdict(t *testing.T) v1alpha1.CanaryVerdict {
+	t.Helper()
+	var document v1alpha1.CanaryVerdict
+	decoder := json.NewDecoder(strings.NewReader(o.stdout))
+	if err := decoder.Decode(&document); err != nil {
+		t.Fatalf("no verdict on standard output: %v\nexit code %d\nstdout: %s\nstderr: %s", err, o.code, o.stdout, o.stderr)
+	}
+	if decoder.More() {
+		t.Errorf("more than one document on standard output: %s", o.stdout)
+	}
+	return document
+}
+
+// process is a run of the binary that has not ended.
+type process struct {
+	t              *testing.T
+	cmd            *exec.Cmd
+	stdout, stderr lockedBuffer
+	ended          chan struct{}
+}
+
+// start runs the binary in the background as a user of this site would.
+func (s *site) start(args ...string) *process {
+	s.t.Helper()
+	p := &process{t: s.t, ended: make(chan struct{})}
+	p.cmd = exec.CommandContext(context.WithoutCancel(s.t.Context()), plane.binary, args...)
+	p.cmd.Env = append(os.Environ(),
+		"KUBECONFIG="+s.kubeconfig, "VLAN50_STATE_DIR="+s.state,
+		"VLAN50_CANARY="+s.Namespace+"/"+s.Canary, "VLAN50_DAEMONSET="+s.DaemonSet.String())
+	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
+	check(s.t, p.cmd.Start())
+	go func() {
+		_ = p.cmd.Wait()
+		close(p.ended)
+	}()
+	s.t.Cleanup(func() {
+		_ = p.cmd.Process.Kill()
+		<-p.ended
+	})
+	return p
+}
+
+// wait gives the outcome of a run that must end.
+func (p *process) wait() outcome {
+	p.t.Helper()
+	select {
+	case <-p.ended:
+	case <-time.After(2 * within):
+		p.t.Fatalf("the run did not end:\n%s", p.stderr.String())
+	}
+	return outcome{code: p.cmd.ProcessState.ExitCode(), stdout: p.stdout.String(), stderr: p.stderr.String()}
+}
+
+// waitFor waits until the run has told something on standard error.
+func (p *process) waitFor(text string) {
+	p.t.Helper()
+	eventually(p.t, "the run says "+text, func() bool { return strings.Contains(p.stderr.String(), text) })
+}
+
+func (p *process) signal(sig syscall.Signal) {
+	p.t.Helper()
+	check(p.t, p.cmd.Process.Signal(sig))
+}
+
+// retest runs `canary retest -o json` with further arguments to its end.
+func (s *site) retest(args ...string) outcome {
+	s.t.Helper()
+	return s.run(append([]string{"canary", "retest", "-o", "json"}, args...)...)
+}
+
+func (s *site) run(args ...string) outcome {
+	s.t.Helper()
+	return s.start(args...).wait()
+}
+
+// pod is the canary that is there, nil where there is none.
+func (s *site) pod() *corev1.Pod {
+	s.t.Helper()
+	pod, err := s.client.CoreV1().Pods(s.Namespace).Get(s.t.Context(), s.Canary, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	check(s.t, err)
+	return pod
+}
+
+// createCanary creates the canary as a user without the tool would, and waits
+// until its phase is one of the given.
+func (s *site) createCanary(phases ...corev1.PodPhase) *corev1.Pod {
+	s.t.Helper()
+	pod, err := s.CanaryPod()
+	check(s.t, err)
+	_, err = s.client.CoreV1().Pods(s.Namespace).Create(s.t.Context(), pod, metav1.CreateOptions{})
+	check(s.t, err)
+	eventually(s.t, "the canary gets a phase", func() bool {
+		pod = s.pod()
+		for _, phase := range phases {
+			if pod != nil && pod.Status.Phase == phase {
+				return true
+			}
+		}
+		return len(phases) == 0
+	})
+	return pod
+}
+
+// expect checks verdict, cause and exit code of an outcome.
+func (o outcome) expect(t *testing.T, code int, verdict, cause string) v1alpha1.CanaryVerdict {
+	t.Helper()
+	document := o.verdict(t)
+	status := document.Status
+	if o.code != code || status.Verdict != verdict || status.Cause != cause {
+		t.Errorf("got exit code %d, verdict %s, cause %s; want %d, %s, %s\nmessage: %s\nstderr:\n%s",
+			o.code, status.Verdict, status.Cause, code, verdict, cause, status.Message, o.stderr)
+	}
+	if status.Message == "" || status.Next == "" {
+		t.Errorf("a verdict must say why and what to do next: %+v", status)
+	}
+	return document
+}
+
+// expectError checks a run that judged nothing: one line, no stack, no result.
+func (o outcome) expectError(t *testing.T, code int, texts ...string) {
+	t.Helper()
+	line := o.lastLine()
+	if o.code != code {
+		t.Errorf("got exit code %d, want %d\nstderr:\n%s", o.code, code, o.stderr)
+	}
+	if o.stdout != "" {
+		t.Errorf("standard output is for results alone, got: %s", o.stdout)
+	}
+	for _, text := range texts {
+		if !strings.Contains(line, text) {
+			t.Errorf("the error does not say %q:\n%s", text, o.stderr)
+		}
+	}
+	if !strings.HasPrefix(line, "error: ") || strings.Count(o.stderr, "error: ") != 1 || strings.Contains(o.stderr, "goroutine ") {
+		t.Errorf("want exactly one line that begins with \"error: \":\n%s", o.stderr)
+	}
+}
+
+func (o outcome) lastLine() string {
+	lines := strings.Split(strings.TrimSpace(o.stderr), "\n")
+	return lines[len(lines)-1]
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eventually waits for a state that must come. It only bounds a wait: no test
+// passes because of the time it takes.
+func eventually(t *testing.T, what string, reached func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeoutCause(t.Context(), within, errors.New("it did not come within "+within.String()))
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !reached() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("waiting until %s: %v", what, context.Cause(ctx))
+		}
+	}
+}
+
+// lockedBuffer is written by a process and read by the test.
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
