@@ -31,6 +31,10 @@ lint: ## lint, formatting and tidiness
 fmt: ## format all code
 	$(LINT) fmt ./...
 
+.PHONY: docs
+docs: ## write the generated documents anew
+	$(GO) test ./pkg/report -run TestCausesDocument -update-docs
+
 .PHONY: demo
 demo: build ## three retests to watch: a pass, a false failure told apart, a real failure
 	$(GO) run ./test/demo

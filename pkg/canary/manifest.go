@@ -110,7 +110,7 @@ func ownAnnotations(annotations map[string]string) map[string]string {
 // scheduler's binding leaves no trace in managedFields, a manifest does.
 func ownsNodeName(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool {
-		return entry.Subresource == "" && entry.FieldsV1 != nil && strings.Contains(string(entry.FieldsV1.Raw), `"f:nodeName"`)
+		return entry.Subresource == "" && entry.FieldsV1 != nil && strings.Contains(entry.FieldsV1.GetRawString(), `"f:nodeName"`)
 	})
 }
 

@@ -2,7 +2,6 @@ package canary
 
 import (
 	"context"
-	"io"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -61,7 +60,7 @@ func (r *Retest) observe(ctx context.Context) (verdict.Verdict, error) {
 func (r *Retest) settle(ctx context.Context) (verdict.Verdict, error) {
 	e := r.collect(ctx, r.uid)
 	if verdict.Decide(e, r.now()).Outcome != verdict.Pass {
-		e.PodLogs = append(e.PodLogs, r.guardLogs(ctx, e.CanaryPod())...)
+		e.PodLogs = append(e.PodLogs, guardLogs(ctx, r.Clients, e.CanaryPod())...)
 	}
 	judged := verdict.Decide(e, r.now())
 	e = r.complete(ctx, e)
@@ -144,7 +143,7 @@ func gather[T any](e *evidence.Evidence, resource evidence.Resource, m *cluster.
 // of its ConfigMaps, as they were read last.
 func (r *Retest) addNetworks(ctx context.Context, e *evidence.Evidence) {
 	if r.live.config == nil {
-		r.live.config = r.readConfig(ctx)
+		r.live.config = readConfig(ctx, r.Clients, r.manifest)
 	}
 	c := r.live.config
 	e.Networks, e.ConfigMaps = c.Networks, c.ConfigMaps
@@ -155,20 +154,20 @@ func (r *Retest) addNetworks(ctx context.Context, e *evidence.Evidence) {
 
 // readConfig reads the objects the canary refers to. What may not be read is
 // unknown, and is never taken for a change.
-func (r *Retest) readConfig(ctx context.Context) *evidence.Evidence {
+func readConfig(ctx context.Context, clients *cluster.Clients, pod *corev1.Pod) *evidence.Evidence {
 	e := &evidence.Evidence{Collected: map[evidence.Resource]bool{evidence.Networks: true, evidence.ConfigMaps: true}}
-	selections, err := multus.RequestedNetworks(r.manifest)
+	selections, err := multus.RequestedNetworks(pod)
 	if err != nil {
 		delete(e.Collected, evidence.Networks)
 	}
 	for _, selection := range selections {
-		nad, err := r.Clients.Networks.NetworkAttachmentDefinitions(selection.Namespace).Get(ctx, selection.Name, metav1.GetOptions{})
+		nad, err := clients.Networks.NetworkAttachmentDefinitions(selection.Namespace).Get(ctx, selection.Name, metav1.GetOptions{})
 		if note(e, evidence.Networks, err) {
 			e.Networks = append(e.Networks, *nad)
 		}
 	}
-	configMaps := r.Clients.Metadata.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace(r.Canary.Namespace)
-	for _, name := range evidence.ConfigMapsOf(&r.manifest.Spec) {
+	configMaps := clients.Metadata.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace(pod.Namespace)
+	for _, name := range evidence.ConfigMapsOf(&pod.Spec) {
 		configMap, err := configMaps.Get(ctx, name, metav1.GetOptions{})
 		if note(e, evidence.ConfigMaps, err) {
 			e.ConfigMaps = append(e.ConfigMaps, *configMap)
@@ -179,7 +178,7 @@ func (r *Retest) readConfig(ctx context.Context) *evidence.Evidence {
 
 // complete reads again, at the end, what is not watched.
 func (r *Retest) complete(ctx context.Context, e evidence.Evidence) evidence.Evidence {
-	c := r.readConfig(ctx)
+	c := readConfig(ctx, r.Clients, r.manifest)
 	e.Networks, e.ConfigMaps = c.Networks, c.ConfigMaps
 	for _, resource := range []evidence.Resource{evidence.Networks, evidence.ConfigMaps} {
 		e.Collected[resource] = c.Collected[resource]
@@ -195,30 +194,24 @@ func (r *Retest) complete(ctx context.Context, e evidence.Evidence) evidence.Evi
 // guardLogs reads the logs of the canary's failed containers. The log endpoint
 // knows no UID, so the Pod is read before and after, and the logs are dropped
 // where it is not the same.
-func (r *Retest) guardLogs(ctx context.Context, pod *corev1.Pod) []evidence.PodLog {
+func guardLogs(ctx context.Context, clients *cluster.Clients, pod *corev1.Pod) []evidence.PodLog {
 	if pod == nil {
 		return nil
 	}
 	var logs []evidence.PodLog
 	for _, name := range failedContainers(pod) {
 		options := &corev1.PodLogOptions{Container: name, TailLines: ptr.To[int64](guardLines), LimitBytes: ptr.To[int64](guardBytes)}
-		stream, err := r.Clients.Core.Pods(pod.Namespace).GetLogs(pod.Name, options).Stream(ctx)
-		if err != nil {
-			continue
-		}
-		text, err := io.ReadAll(io.LimitReader(stream, guardBytes))
-		_ = stream.Close()
-		if err == nil {
+		if text, err := readLog(ctx, clients, pod, options); err == nil {
 			logs = append(logs, evidence.PodLog{
 				Pod:       evidence.Ref{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
-				Container: name, Log: string(text),
+				Container: name, Log: text,
 			})
 		}
 	}
 	if len(logs) == 0 {
 		return nil
 	}
-	again, err := r.Clients.Core.Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+	again, err := clients.Core.Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
 	if err != nil || again.UID != pod.UID {
 		return nil
 	}

@@ -132,6 +132,24 @@ func (r *Retest) overlapGuard(ctx context.Context) error {
 	return nil
 }
 
+// lastLook is the overlap guard once the old Pod is gone. A run that ended here
+// would leave no canary, so that a server which is away for a moment is waited
+// for.
+func (r *Retest) lastLook(ctx context.Context) error {
+	for {
+		err := r.overlapGuard(ctx)
+		switch {
+		case err == nil, isRefusal(err), answered(err) && !apierrors.IsTooManyRequests(err):
+			return err
+		case ctx.Err() == nil:
+			r.waitf(StepCreate, "waiting for the API server: %v", err)
+		}
+		if err := sleep(ctx, retryPause); err != nil {
+			return err
+		}
+	}
+}
+
 // wouldDo tells what a real run would do now.
 func (r *Retest) wouldDo(ctx context.Context) error {
 	live, err := r.Clients.Core.Pods(r.Canary.Namespace).Get(ctx, r.Canary.Name, metav1.GetOptions{})

@@ -37,10 +37,7 @@ func (r *Retest) remove(ctx context.Context) (*verdict.Verdict, error) {
 		return nil, r.save()
 	}
 	r.old = old.UID
-	if err := r.proveAgain(ctx, old); err != nil {
-		return nil, err
-	}
-	if err := r.save(); err != nil {
+	if err := r.secure(ctx, old); err != nil {
 		return nil, err
 	}
 	r.followEvents(old.UID)
@@ -56,8 +53,16 @@ func (r *Retest) remove(ctx context.Context) (*verdict.Verdict, error) {
 	return nil, nil
 }
 
-// proveAgain makes sure that what is deleted now is what was proven to be
-// recreatable: the live Pod may have been edited since.
+// secure makes sure that what is deleted now can be created again as it is now:
+// the live Pod may have been edited since it was proven and saved.
+func (r *Retest) secure(ctx context.Context, old *corev1.Pod) error {
+	if err := r.proveAgain(ctx, old); err != nil {
+		return err
+	}
+	return r.save()
+}
+
+// proveAgain lets the server try the manifest once more where it has changed.
 func (r *Retest) proveAgain(ctx context.Context, old *corev1.Pod) error {
 	proven := r.manifest
 	if err := r.chooseManifest(old); err != nil {
@@ -115,6 +120,9 @@ func (r *Retest) delete(ctx context.Context, pod *corev1.Pod) error {
 		if pod, err = r.stillThere(ctx, uid); pod == nil {
 			return err
 		}
+		if err := r.secure(ctx, pod); err != nil {
+			return err
+		}
 	}
 	r.notef(StepDelete, "Pod %s (UID %s) is terminating already; manifest saved in %s", r.Canary, uid, r.saved)
 	return nil
@@ -138,9 +146,6 @@ func (r *Retest) stillThere(ctx context.Context, uid types.UID) (*corev1.Pod, er
 			continue
 		case pod.UID != uid:
 			return nil, r.namesake(pod)
-		}
-		if err := Check(FromLive(pod)); err != nil {
-			return nil, refusef("Pod %s will not be deleted: %s", r.Canary, err)
 		}
 		return pod, nil
 	}

@@ -193,7 +193,7 @@ func (r *Retest) attemptOnce(ctx context.Context) (verdict.Verdict, error) {
 	if blocked, err := r.gate(ctx); blocked != nil || err != nil {
 		return value(blocked), err
 	}
-	if err := r.overlapGuard(ctx); err != nil {
+	if err := r.lastLook(ctx); err != nil {
 		return verdict.Verdict{}, err
 	}
 	if err := r.create(ctx); err != nil {

@@ -11,6 +11,6 @@ func newCmdCanary(configFlags *genericclioptions.ConfigFlags, streams genericioo
 		Use:   "canary",
 		Short: "Retest and judge the canary Pod",
 	}
-	command.AddCommand(newCmdRetest(configFlags, streams))
+	command.AddCommand(newCmdRetest(configFlags, streams), newCmdJudge(configFlags, streams))
 	return command
 }

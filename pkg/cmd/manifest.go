@@ -36,7 +36,7 @@ func readManifest(getter genericclioptions.RESTClientGetter, files resource.File
 		return nil, fmt.Errorf("%s is no valid Pod: %w", infos[0].Source, err)
 	}
 	if err := canary.Check(pod); err != nil {
-		return nil, fmt.Errorf("Pod %s in %s will not do: %w", pod.Name, infos[0].Source, err)
+		return nil, fmt.Errorf("the Pod %s in %s will not do: %w", pod.Name, infos[0].Source, err)
 	}
 	return &canary.Manifest{Pod: pod, Source: infos[0].Source}, nil
 }

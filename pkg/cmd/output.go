@@ -11,65 +11,79 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/cli-runtime/pkg/printers"
 
-	"github.com/vlan50/kubectl-vlan50/pkg/api/v1alpha1"
 	"github.com/vlan50/kubectl-vlan50/pkg/report"
 )
 
-// outputFlags are the flags that say what is printed where.
-type outputFlags struct {
-	print  *genericclioptions.PrintFlags
-	color  string
-	quiet  bool
-	events string
+// resultFlags say how a result is printed on standard output.
+type resultFlags struct {
+	print *genericclioptions.PrintFlags
+	color string
 }
 
-func newOutputFlags() *outputFlags {
-	return &outputFlags{print: genericclioptions.NewPrintFlags(""), color: "auto"}
+func newResultFlags() *resultFlags {
+	return &resultFlags{print: genericclioptions.NewPrintFlags(""), color: "auto"}
 }
 
-func (f *outputFlags) add(command *cobra.Command) {
+func (f *resultFlags) add(command *cobra.Command) {
 	f.print.AddFlags(command)
 	command.Flags().Lookup("output").Usage = fmt.Sprintf("Output format. One of: (%s, wide)", strings.Join(f.print.AllowedFormats(), ", "))
-	command.Flags().StringVar(&f.color, "color", f.color, "Colour the verdict: auto, always or never. NO_COLOR is honoured")
-	command.Flags().BoolVarP(&f.quiet, "quiet", "q", f.quiet, "Print no progress")
-	command.Flags().StringVar(&f.events, "events", f.events, `Print progress as one JSON object a line on standard error: "json"`)
+	command.Flags().StringVar(&f.color, "color", f.color, "Colour the result: auto, always or never. NO_COLOR is honoured")
 }
 
-// output is where the result and the progress go.
-type output struct {
-	// print renders the result on standard output.
-	print    func(*v1alpha1.CanaryVerdict) error
-	progress report.Progress
+// resultPrinter prints documents as the user asked.
+type resultPrinter struct {
+	out     io.Writer
+	text    report.Text
+	printer printers.ResourcePrinter // nil for the human forms
 }
 
-func (f *outputFlags) toOutput(streams genericiooptions.IOStreams) (*output, error) {
+func (f *resultFlags) toPrinter(streams genericiooptions.IOStreams) (*resultPrinter, error) {
 	if !slices.Contains([]string{"auto", "always", "never"}, f.color) {
 		return nil, usage(fmt.Errorf("--color %q is none of auto, always, never", f.color))
 	}
-	o := &output{}
+	p := &resultPrinter{out: streams.Out}
 	switch format := *f.print.OutputFormat; format {
 	case "", "wide":
-		text := report.Text{Out: streams.Out, Color: f.colored(streams.Out), Wide: format == "wide"}
-		o.print = func(document *v1alpha1.CanaryVerdict) error {
-			text.Verdict(document)
-			return nil
-		}
+		p.text = report.Text{Out: streams.Out, Color: f.colored(streams.Out), Wide: format == "wide"}
 	default:
 		printer, err := f.print.ToPrinter()
 		if err != nil {
 			return nil, usage(err)
 		}
-		o.print = func(document *v1alpha1.CanaryVerdict) error { return printer.PrintObj(document, streams.Out) }
+		p.printer = printer
 	}
-	progress, err := f.toProgress(streams.ErrOut)
-	o.progress = progress
-	return o, err
+	return p, nil
 }
 
-func (f *outputFlags) toProgress(out io.Writer) (report.Progress, error) {
+// show prints a document; human renders it where no machine form was asked for.
+func (p *resultPrinter) show(document runtime.Object, human func(report.Text)) error {
+	if p.printer == nil {
+		human(p.text)
+		return nil
+	}
+	if err := p.printer.PrintObj(document, p.out); err != nil {
+		return fmt.Errorf("printing the result: %w", err)
+	}
+	return nil
+}
+
+// progressFlags say how progress is told on standard error.
+type progressFlags struct {
+	quiet  bool
+	events string
+}
+
+func (f *progressFlags) add(command *cobra.Command) {
+	command.Flags().BoolVarP(&f.quiet, "quiet", "q", f.quiet, "Print no progress")
+	command.Flags().StringVar(&f.events, "events", f.events, `Print progress as one JSON object a line on standard error: "json"`)
+}
+
+func (f *progressFlags) toProgress(out io.Writer) (report.Progress, error) {
 	switch {
 	case f.events != "" && f.events != "json":
 		return nil, usage(fmt.Errorf("--events %q: the only form is json", f.events))
@@ -88,7 +102,7 @@ func (f *outputFlags) toProgress(out io.Writer) (report.Progress, error) {
 
 // colored decides for this stream alone: --color, then NO_COLOR, then whether
 // it is a terminal that can.
-func (f *outputFlags) colored(out io.Writer) bool {
+func (f *resultFlags) colored(out io.Writer) bool {
 	switch {
 	case f.color == "always":
 		return true

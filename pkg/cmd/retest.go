@@ -25,10 +25,11 @@ import (
 
 // RetestFlags are what the user typed.
 type RetestFlags struct {
-	config *genericclioptions.ConfigFlags
-	target targetFlags
-	files  resource.FilenameOptions
-	output *outputFlags
+	config   *genericclioptions.ConfigFlags
+	target   targetFlags
+	files    resource.FilenameOptions
+	result   *resultFlags
+	progress progressFlags
 
 	attempts int
 	dryRun   string
@@ -36,13 +37,14 @@ type RetestFlags struct {
 
 // RetestOptions is a retest ready to run.
 type RetestOptions struct {
-	Retest  *canary.Retest
-	Timeout time.Duration
-	output  *output
+	Retest   *canary.Retest
+	Timeout  time.Duration
+	result   *resultPrinter
+	progress report.Progress
 }
 
 func newCmdRetest(configFlags *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
-	flags := &RetestFlags{config: configFlags, output: newOutputFlags(), attempts: 1, dryRun: string(canary.DryRunNone)}
+	flags := &RetestFlags{config: configFlags, result: newResultFlags(), attempts: 1, dryRun: string(canary.DryRunNone)}
 	command := &cobra.Command{
 		Use:   "retest",
 		Short: "Recreate the canary once Multus is ready, and judge the new one",
@@ -85,7 +87,8 @@ running the same command again.
 		},
 	}
 	flags.target.add(command)
-	flags.output.add(command)
+	flags.result.add(command)
+	flags.progress.add(command)
 	files := genericclioptions.FileNameFlags{
 		Usage: "with the canary's manifest; without it the live Pod's is taken", Filenames: &flags.files.Filenames,
 		Kustomize: &flags.files.Kustomize, Recursive: &flags.files.Recursive,
@@ -122,29 +125,33 @@ func (f *RetestFlags) toOptions(ctx context.Context, command *cobra.Command, str
 	if err != nil {
 		return nil, usage(err)
 	}
-	config, err := f.config.ToRESTConfig()
+	result, err := f.result.toPrinter(streams)
 	if err != nil {
-		return nil, kubeconfigError(err)
+		return nil, err
+	}
+	config, err := restConfig(f.config)
+	if err != nil {
+		return nil, err
 	}
 	clients, err := cluster.New(config)
 	if err != nil {
-		return nil, kubeconfigError(err)
+		return nil, reachError(err)
 	}
-	out, err := f.output.toOutput(streams)
+	progress, err := f.progress.toProgress(streams.ErrOut)
 	if err != nil {
 		return nil, err
 	}
 	store, process, err := localState(config.Host)
 	if err != nil {
-		out.progress.Close()
+		progress.Close()
 		return nil, err
 	}
 	options := &RetestOptions{
-		Timeout: settings.timeout, output: out,
+		Timeout: settings.timeout, result: result, progress: progress,
 		Retest: &canary.Retest{
 			Clients: clients, Canary: ref, File: manifest, Settle: settings.settle,
 			Attempts: f.attempts, DryRun: dryRun, Holder: holder(time.Now()), Process: process,
-			Store: store, Notify: out.progress.Note, Now: time.Now,
+			Store: store, Notify: progress.Note, Now: time.Now,
 		},
 	}
 	return options, options.findDaemonSet(ctx, settings.DaemonSet)
@@ -180,10 +187,10 @@ func (f *RetestFlags) subject(command *cobra.Command, settings resolved) (eviden
 func (o *RetestOptions) findDaemonSet(ctx context.Context, setting string) error {
 	ref, found, err := target.FindDaemonSet(ctx, o.Retest.Clients.Apps, setting)
 	if found != "" {
-		o.output.progress.Note(canary.Note{Time: time.Now(), Step: canary.StepCheck, Text: found})
+		o.progress.Note(canary.Note{Time: time.Now(), Step: canary.StepCheck, Text: found})
 	}
 	if err != nil {
-		o.output.progress.Close()
+		o.progress.Close()
 		return reachError(err)
 	}
 	o.Retest.DaemonSet = ref
@@ -198,15 +205,16 @@ func (o *RetestOptions) Run(ctx context.Context) error {
 		defer cancel()
 	}
 	result, err := o.Retest.Run(ctx)
-	o.output.progress.Close()
+	o.progress.Close()
 	if err != nil {
 		return reachError(err)
 	}
 	if result.Verdict.Outcome == "" { // a dry run
 		return nil
 	}
-	if err := o.output.print(report.Result(o.Retest.Canary, result)); err != nil {
-		return fmt.Errorf("printing the verdict: %w", err)
+	document := report.Result(o.Retest.Canary, result)
+	if err := o.result.show(document, func(text report.Text) { text.Verdict(document) }); err != nil {
+		return err
 	}
 	return &judged{result.Verdict.Outcome}
 }

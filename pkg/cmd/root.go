@@ -57,6 +57,7 @@ tells pass, fail or inconclusive from the new Pod's own evidence.`),
 	configFlags.AddFlags(root.PersistentFlags())
 	root.AddCommand(
 		newCmdCanary(configFlags, streams),
+		newCmdExplain(streams),
 		newCmdVersion(configFlags, streams),
 		newCmdCompletion(streams),
 	)

@@ -1,16 +1,12 @@
 package cmd
 
 import (
-	"errors"
 	"fmt"
-	"net"
-	"net/url"
 	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/vlan50/kubectl-vlan50/pkg/evidence"
 	"github.com/vlan50/kubectl-vlan50/pkg/target"
@@ -29,13 +25,24 @@ type resolved struct {
 	timeout, settle time.Duration
 }
 
+// add gives a command all of them; addNames those that name objects.
 func (f *targetFlags) add(command *cobra.Command) {
+	f.addNames(command)
+	flags := command.Flags()
+	flags.StringVar(&f.Timeout, "timeout", "", fmt.Sprintf("How long to go on without a verdict, with a unit; 0s for ever (default %s; VLAN50_TIMEOUT)", target.DefaultTimeout))
+	flags.StringVar(&f.Settle, "settle", "", fmt.Sprintf("How long to wait after the daemon is Ready where its log cannot tell (default %s; VLAN50_SETTLE)", target.DefaultSettle))
+}
+
+func (f *targetFlags) addNames(command *cobra.Command) {
 	flags := command.Flags()
 	flags.StringVar(&f.Canary, "canary", "", "The canary Pod, [NAMESPACE/]NAME (default "+target.DefaultCanary+"; VLAN50_CANARY)")
 	flags.StringVar(&f.DaemonSet, "daemonset", "", "The Multus DaemonSet, [NAMESPACE/]NAME (default "+target.DefaultDaemonSet+", else the one that runs Multus; VLAN50_DAEMONSET)")
-	flags.StringVar(&f.Timeout, "timeout", "", fmt.Sprintf("How long to go on without a verdict, with a unit; 0s for ever (default %s; VLAN50_TIMEOUT)", target.DefaultTimeout))
-	flags.StringVar(&f.Settle, "settle", "", fmt.Sprintf("How long to wait after the daemon is Ready where its log cannot tell (default %s; VLAN50_SETTLE)", target.DefaultSettle))
 	flags.StringVar(&f.file, "config", "", "Config file (default kubectl-vlan50/config.yaml in the user's config folder; VLAN50_CONFIG)")
+}
+
+// named reports whether the user named the canary on the command line.
+func (f *targetFlags) named(command *cobra.Command) bool {
+	return command.Flags().Changed("canary") || command.Flags().Changed("namespace")
 }
 
 func (f *targetFlags) resolve(config *genericclioptions.ConfigFlags) (resolved, error) {
@@ -92,22 +99,4 @@ func contextName(config *genericclioptions.ConfigFlags) string {
 		return ""
 	}
 	return raw.CurrentContext
-}
-
-// kubeconfigError says what to do where there is no way to a cluster.
-func kubeconfigError(err error) error {
-	if clientcmd.IsEmptyConfig(err) {
-		return errors.New("no cluster is configured: set KUBECONFIG or pass --kubeconfig FILE")
-	}
-	return fmt.Errorf("the kubeconfig cannot be used: %w", err)
-}
-
-// reachError adds what to check where the API server did not answer.
-func reachError(err error) error {
-	var network net.Error
-	var address *url.Error
-	if errors.As(err, &address) && (errors.As(err, &network) || errors.As(err, new(*net.OpError))) {
-		return fmt.Errorf("%w; is the API server up, and does the kubeconfig name the right one?", err)
-	}
-	return err
 }

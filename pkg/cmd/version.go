@@ -94,13 +94,13 @@ func clientVersion() versionInfo {
 // addServer asks the cluster: one request for its version, one or a few for the
 // DaemonSet.
 func (v *versionInfo) addServer(ctx context.Context, flags *genericclioptions.ConfigFlags, setting string) error {
-	config, err := flags.ToRESTConfig()
+	config, err := restConfig(flags)
 	if err != nil {
-		return kubeconfigError(err)
+		return reachError(err)
 	}
 	client, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
-		return kubeconfigError(err)
+		return reachError(err)
 	}
 	server, err := client.ServerVersion()
 	if err != nil {
@@ -109,7 +109,7 @@ func (v *versionInfo) addServer(ctx context.Context, flags *genericclioptions.Co
 	v.Server = server.GitVersion
 	clients, err := cluster.New(config)
 	if err != nil {
-		return kubeconfigError(err)
+		return reachError(err)
 	}
 	v.Multus = multusImage(ctx, clients, setting)
 	return nil

@@ -14,12 +14,12 @@ type network = nadv1.NetworkAttachmentDefinition
 
 // podLogDoc is the form of a PodLog document.
 type podLogDoc struct {
-	APIVersion string            `json:"apiVersion"`
-	Kind       string            `json:"kind"`
-	Metadata   metav1.ObjectMeta `json:"metadata"`
-	Container  string            `json:"container"`
-	Previous   bool              `json:"previous,omitempty"`
-	Log        string            `json:"log"`
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Metadata   Ref    `json:"metadata"`
+	Container  string `json:"container"`
+	Previous   bool   `json:"previous,omitempty"`
+	Log        string `json:"log"`
 }
 
 func (l *loader) addPodLog(doc []byte) error {
@@ -28,8 +28,7 @@ func (l *loader) addPodLog(doc []byte) error {
 		return err
 	}
 	l.e.PodLogs = append(l.e.PodLogs, PodLog{
-		Pod:       Ref{Namespace: d.Metadata.Namespace, Name: d.Metadata.Name, UID: d.Metadata.UID},
-		Container: d.Container, Previous: d.Previous, Log: d.Log,
+		Pod: d.Metadata, Container: d.Container, Previous: d.Previous, Log: d.Log,
 	})
 	return nil
 }

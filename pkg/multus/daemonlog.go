@@ -21,6 +21,9 @@ const (
 // created now would be attached. The zero value knows nothing; feed it the
 // lines of one container's log in order, from the container's start.
 type AttachState struct {
+	// Verbose: the log has lines of level verbose or debug, so that the lines
+	// of readiness will come.
+	Verbose bool
 	// APIReady: the daemon's socket answers.
 	APIReady bool
 	// Generated: the CNI conf was made and is about to be written.
@@ -39,10 +42,11 @@ type AttachState struct {
 
 // Feed takes the next line of the log, with or without its newline.
 func (s *AttachState) Feed(line string) {
-	at, msg := splitLogLine(line)
+	at, verbose, msg := splitLogLine(line)
+	s.Verbose = s.Verbose || verbose
 	switch {
 	case msg == logDaemonStarted:
-		*s = AttachState{}
+		*s = AttachState{Verbose: s.Verbose}
 	case msg == logAPIReady:
 		s.APIReady = true
 	case strings.HasPrefix(msg, logGenerated):
@@ -65,10 +69,10 @@ func (s *AttachState) Ready() bool {
 	return s.Watching && !s.EmptyConf && !s.Stopping
 }
 
-// Known reports whether the log said anything at all about readiness. A log
+// Known reports whether the log tells, or will tell, about readiness. A log
 // level below verbose, a rotated log and a thin plugin say nothing.
 func (s *AttachState) Known() bool {
-	return s.APIReady || s.Generated || s.Watching || s.Stopping
+	return s.Verbose || s.APIReady || s.Generated || s.Watching || s.Stopping
 }
 
 // AttachReady reads a whole log at once.
@@ -84,20 +88,21 @@ func AttachReady(log string) AttachState {
 // time found in them. Multus prints header, message and newline in three
 // writes, so that the headers of two goroutines can stand before one message;
 // `kubectl logs --timestamps` puts one more time in front.
-func splitLogLine(line string) (at time.Time, msg string) {
+func splitLogLine(line string) (at time.Time, verbose bool, msg string) {
 	msg = strings.TrimRight(line, "\r\n")
 	for {
 		head, rest, ok := strings.Cut(msg, " ")
 		if !ok {
-			return at, msg
+			return at, verbose, msg
 		}
 		if t, err := time.Parse(time.RFC3339Nano, head); err == nil {
 			if at.IsZero() {
 				at = t
 			}
 		} else if !isLogLevel(head) {
-			return at, msg
+			return at, verbose, msg
 		}
+		verbose = verbose || head == "[verbose]" || head == "[debug]"
 		msg = rest
 	}
 }

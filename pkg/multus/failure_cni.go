@@ -142,8 +142,11 @@ func (f *Failure) peelAdding() bool {
 }
 
 func (f *Failure) cutAdding() (network string, ok bool) {
-	for _, verb := range []string{"adding container to", "deleting container from", "checking container in"} {
-		if net, ok := f.cutQuoted("error "+verb+" network ", ": "); ok {
+	for _, verb := range []string{
+		"error adding container to", "error deleting container from", "error checking container in",
+		"Err adding pod to", // v3.2 and before
+	} {
+		if net, ok := f.cutQuoted(verb+" network ", ": "); ok {
 			return net, true
 		}
 	}
@@ -190,7 +193,7 @@ func (f *Failure) addOnceDelegate(head string) {
 
 // anchors are the beginnings of layers that are looked for behind an unknown
 // wrapper.
-var anchors = [...]string{`plugin type="`, "CmdAdd (shim): ", "CmdDel (shim): ", "CNI request failed with status ", "Multus: [", "error adding container to network "}
+var anchors = [...]string{`plugin type="`, "CmdAdd (shim): ", "CmdDel (shim): ", "CNI request failed with status ", "Multus: [", "Multus: Err ", "error adding container to network "}
 
 // resync skips the words of a wrapper that is not known, as a runtime of
 // another make or year puts around the layers that are. Once Multus was

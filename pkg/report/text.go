@@ -26,6 +26,9 @@ type Text struct {
 // are what decided.
 const evidenceShown = 8
 
+// lineShown bounds one line of evidence in the short form, in runes.
+const lineShown = 200
+
 // Verdict renders a judgement: the word first, then why, then what to do.
 func (t Text) Verdict(document *v1alpha1.CanaryVerdict) {
 	status := document.Status
@@ -85,8 +88,17 @@ func (t Text) evidence(lines []v1alpha1.EvidenceLine) {
 		lines = lines[hidden:]
 	}
 	for _, line := range lines {
-		fmt.Fprintf(t.Out, "    %s  %-9s %s\n", clock(line.Time), line.Source, Line(line.Text))
+		fmt.Fprintf(t.Out, "    %s  %-9s %s\n", clock(line.Time), line.Source, t.cut(Line(line.Text)))
 	}
+}
+
+// cut keeps a line of evidence readable: kubelet's messages run to a kilobyte,
+// and what they say stands under "why".
+func (t Text) cut(text string) string {
+	if runes := []rune(text); !t.Wide && len(runes) > lineShown {
+		return string(runes[:lineShown]) + " ... (-o wide shows all)"
+	}
+	return text
 }
 
 func (t Text) attempt(attempt *v1alpha1.Attempt) {

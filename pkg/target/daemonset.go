@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	appsv1client "k8s.io/client-go/kubernetes/typed/apps/v1"
@@ -50,7 +48,7 @@ func lookUp(ctx context.Context, client appsv1client.DaemonSetsGetter, missing e
 	var refs []string
 	var candidates []evidence.Ref
 	for i := range list.Items {
-		if ds := &list.Items[i]; isMultus(ds) {
+		if ds := &list.Items[i]; evidence.IsMultus(ds) {
 			candidates = append(candidates, evidence.Ref{Namespace: ds.Namespace, Name: ds.Name})
 			refs = append(refs, ds.Namespace+"/"+ds.Name)
 		}
@@ -63,18 +61,4 @@ func lookUp(ctx context.Context, client appsv1client.DaemonSetsGetter, missing e
 	}
 	slices.Sort(refs)
 	return missing, "", fmt.Errorf("there is no DaemonSet %s and several look like Multus (%s): name one with --daemonset NAMESPACE/NAME", missing, strings.Join(refs, ", "))
-}
-
-// isMultus recognises Multus by the labels of its manifests or by its image.
-func isMultus(ds *appsv1.DaemonSet) bool {
-	for _, key := range []string{"app", "name"} {
-		if ds.Labels[key] == "multus" || ds.Spec.Template.Labels[key] == "multus" {
-			return true
-		}
-	}
-	return slices.ContainsFunc(ds.Spec.Template.Spec.Containers, func(c corev1.Container) bool {
-		image, _, _ := strings.Cut(c.Image[strings.LastIndex(c.Image, "/")+1:], "@")
-		name, _, _ := strings.Cut(image, ":")
-		return name == "multus-cni" || name == "multus"
-	})
 }

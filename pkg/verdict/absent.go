@@ -66,6 +66,9 @@ func namesake(s *scene) *finding {
 		return nil
 	}
 	if other.DeletionTimestamp != nil {
+		if f := s.namesakeBlocked(other); f != nil {
+			return f
+		}
 		return &finding{
 			cause:   OldPodTerminating,
 			lines:   []Line{{Time: other.DeletionTimestamp.Time, Source: "pod", Text: "Pod of UID " + string(other.UID) + ": deletionTimestamp is set" + finalizersText(other)}},
@@ -77,6 +80,29 @@ func namesake(s *scene) *finding {
 		lines:   []Line{{Time: other.CreationTimestamp.Time, Source: "pod", Text: "the Pod of this name has UID " + string(other.UID)}},
 		message: fmt.Sprintf("the attempt of UID %s is gone; the Pod of this name has UID %s", s.e.Canary.UID, other.UID),
 	}
+}
+
+// namesakeBlocked reads why the other Pod cannot be torn down: its events are
+// not judged, they say what is waited for.
+func (s *scene) namesakeBlocked(other *corev1.Pod) *finding {
+	var newest *corev1.Event
+	f := &finding{cause: TeardownBlocked}
+	for i := range s.e.Events {
+		ev := &s.e.Events[i]
+		if ev.Reason != "FailedKillPod" || ev.InvolvedObject.UID != other.UID {
+			continue
+		}
+		f.since(ev)
+		if newest == nil || compareEvents(newest, ev) < 0 {
+			newest = ev
+		}
+	}
+	if newest == nil {
+		return nil
+	}
+	f.lines = []Line{eventLine(newest)}
+	f.message = fmt.Sprintf("%s: the previous Pod of this name (UID %s) cannot be torn down: %s", s.who(), other.UID, killText(newest.Message))
+	return f
 }
 
 // deletedWhileAdding: events of a Pod of this name that is gone. They are read

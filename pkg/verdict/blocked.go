@@ -196,6 +196,19 @@ func (s *scene) running() bool {
 
 // inProgress is rule 11.
 func inProgress(s *scene) *finding {
+	if p := s.proveAll(); p.stale && !p.shown() {
+		return &finding{
+			cause: StaleNetworkStatus, lines: append(p.lines, s.lostLines()...),
+			message: s.who() + ": its attachment is shown for an earlier sandbox only",
+		}
+	}
+	if !s.hasRun() && !s.sandboxStands() && len(s.ev.added) == 0 {
+		if f := s.rolloutFault(); f != nil {
+			f.message = s.who() + " waits; " + f.message
+			f.open = true // the Pod may get on all the same
+			return f
+		}
+	}
 	f := &finding{cause: AttemptInProgress, lines: s.containerLines()}
 	switch {
 	case s.node == "":
@@ -216,7 +229,8 @@ func inProgress(s *scene) *finding {
 // configuration came into being.
 func (s *scene) unlessStale(f *finding) *finding {
 	entry, _ := Lookup(f.cause)
-	if outcome := cmp.Or(f.outcome, entry.Outcome); outcome == Inconclusive || f.at.IsZero() {
+	outcome := cmp.Or(f.outcome, entry.Outcome)
+	if f.at.IsZero() || outcome == Inconclusive && f.cause != MultusNotInChain {
 		return f
 	}
 	what, changed := s.configuredAt()

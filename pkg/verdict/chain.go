@@ -57,6 +57,10 @@ func (s *scene) chainFault() *finding {
 	if ds := s.e.MultusDaemonSet(); ds != nil && ds.Status.ObservedGeneration >= ds.Generation && ds.Status.DesiredNumberScheduled == 0 {
 		return &finding{cause: RolloutZeroDesired, message: s.daemonSetName() + " wants no Pod on any node"}
 	}
+	if s.pod.Status.PodIP == "0.0.0.0" {
+		// v4.2.1 and later answer so for a Pod that the daemon does not find.
+		return &finding{cause: DaemonInformerStale, message: "the daemon did not find the Pod and gave it no network at all (podIP 0.0.0.0)"}
+	}
 	if why := s.daemonUnsteady(); why != "" {
 		return &finding{cause: MultusNotInChain, outcome: Inconclusive, message: why}
 	}

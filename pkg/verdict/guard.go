@@ -46,13 +46,9 @@ func (s *scene) failedContainer() *corev1.ContainerStatus {
 
 // neverStarted tells a container whose command could not be run (kubelet's
 // StartError) from one that ran and failed.
-func neverStarted(c *corev1.ContainerStatus) bool {
-	switch c.State.Terminated.Reason {
-	case "StartError", "ContainerCannotRun":
-		return true
-	}
-	return false
-}
+func neverStarted(c *corev1.ContainerStatus) bool { return neverRan(c.State.Terminated.Reason) }
+
+func neverRan(reason string) bool { return reason == "StartError" || reason == "ContainerCannotRun" }
 
 // lostContainer: kubelet found no trace of a container it had started, as after
 // a reboot, and so made its exit code up.
@@ -195,26 +191,31 @@ func firstLine(text string) string {
 // after a reboot or for longer than making one takes.
 func stranded(s *scene) *finding {
 	made := s.containerMadeAt()
-	if s.pod.Spec.RestartPolicy != corev1.RestartPolicyNever || made.IsZero() || s.running() ||
-		!isFalse(conditionOf(s.pod, corev1.PodReadyToStartContainers)) {
+	if s.pod.Spec.RestartPolicy != corev1.RestartPolicyNever || made.IsZero() || s.running() || s.rebuilding(made) {
 		return nil
 	}
-	if n := len(s.ev.sandbox); n > 0 && evidence.EventTime(s.ev.sandbox[n-1]).After(made) {
-		return nil // it is being built again
-	}
-	how := "its sandbox is gone"
+	ready := conditionOf(s.pod, corev1.PodReadyToStartContainers)
+	how := ""
 	switch {
+	case isTrue(ready):
+		return nil
 	case s.ev.rebooted.After(made):
 		how = "its node was rebooted at " + clock(s.ev.rebooted)
-	case s.ev.changed.After(made) && s.now.Sub(s.ev.changed) < EventTTL/30:
-		return nil
-	case s.now.Sub(made) < RepeatAfter:
+	case isFalse(ready) && s.now.Sub(made) >= RepeatAfter:
+		how = "its sandbox is gone"
+	default:
 		return nil
 	}
 	return &finding{
 		cause: NeverPodStranded, lines: append(eventLines(s.ev.started), s.lostLines()...),
 		message: fmt.Sprintf("%s: %s after a container had been made; with restartPolicy Never it gets no other sandbox", s.who(), how),
 	}
+}
+
+// rebuilding reports that kubelet makes another sandbox after all.
+func (s *scene) rebuilding(made time.Time) bool {
+	n := len(s.ev.sandbox)
+	return s.ev.changed.After(made) || n > 0 && evidence.EventTime(s.ev.sandbox[n-1]).After(made)
 }
 
 // containerMadeAt is when a container of a Pod that did not finish was last

@@ -99,18 +99,16 @@ func (s *scene) faultIn(ev *corev1.Event) *finding {
 func (s *scene) fault(f *multus.Failure) *finding {
 	z := s.zoneOf(f)
 	switch {
+	case reachedMultus(f) && s.multusGone():
+		return &finding{cause: StaleMultusConf, message: fmt.Sprintf("%s: its runtime still calls Multus, but %s is not there: %s", s.who(), s.daemonSetName(), firstLine(f.Text))}
 	case delegatesToItself(f):
 		return &finding{cause: MultusSelfDelegation}
-	case z == inShim:
-		if found := s.shimFault(f.Text); found != nil {
-			return found
-		}
-	case z == inMultus && strings.Contains(f.Text, "cannot find a network-attachment-definition"):
+	case z == inShim && isNoDaemon(f.Text):
+		return s.shimFault(f.Text)
+	case z == inMultus && isLookup(f.Text):
 		return s.lookupFault(f.Text)
 	case z == inMultus && isPodMissing(f.Text):
 		return s.podMissing(f.Text)
-	case z == inMultus && strings.Contains(f.Text, "kubeconfig") && s.multusGone():
-		return &finding{cause: StaleMultusConf}
 	}
 	if plugin, dirs, ok := missingPlugin(f.Text); ok {
 		return s.pluginMissing(f, z, plugin, dirs)
@@ -151,6 +149,12 @@ func (s *scene) failureText(f *multus.Failure) string {
 		return fmt.Sprintf("%s could not be attached to network %s: %s", s.who(), net, text)
 	}
 	return fmt.Sprintf("%s: its sandbox could not be made: %s", s.who(), text)
+}
+
+// reachedMultus reports that the runtime called Multus, or tried to.
+func reachedMultus(f *multus.Failure) bool {
+	return f.Reached(multus.LayerShim) || f.Reached(multus.LayerMultus) ||
+		slices.ContainsFunc(f.Names(multus.LayerPlugin), isMetaPlugin)
 }
 
 // delegatesToItself: Multus stands below Multus, or the network delegated to is
@@ -204,8 +208,6 @@ func (s *scene) pluginMissing(f *multus.Failure, z zone, plugin, dirs string) *f
 	switch {
 	case isMetaPlugin(plugin) && inside:
 		found.cause = MultusSelfDelegation
-	case isMetaPlugin(plugin) && s.multusGone():
-		found.cause = StaleMultusConf
 	case isMetaPlugin(plugin):
 		found.cause = MetaPluginMissing
 	case z == inSecondary:
@@ -230,6 +232,14 @@ func masterIn(text string) string {
 	return name
 }
 
+// isLookup matches Multus' failure to get a NetworkAttachmentDefinition, in the
+// words of v3 and v4.
+func isLookup(text string) bool {
+	return strings.Contains(text, "cannot find a network-attachment-definition") ||
+		strings.Contains(text, "failed to get network resource") ||
+		strings.Contains(text, "network-attachment-definition") && strings.Contains(text, "not found")
+}
+
 // lookupFault reads why Multus could not get a NetworkAttachmentDefinition: the
 // API's own answer stands behind its name.
 func (s *scene) lookupFault(text string) *finding {
@@ -241,6 +251,9 @@ func (s *scene) lookupFault(text string) *finding {
 				return &finding{cause: sig.cause}
 			}
 		}
+	}
+	if crd := crdTerminating(s); crd != nil {
+		return crd
 	}
 	if strings.Contains(text, "dial tcp") || strings.Contains(text, "i/o timeout") {
 		return &finding{cause: APIServerUnreachable}
@@ -264,7 +277,8 @@ func isPodMissing(text string) bool {
 // means a stale cache; else it was gone while being attached.
 func (s *scene) podMissing(text string) *finding {
 	if strings.Contains(text, `pods "`) {
-		return &finding{cause: PodDeletedDuringAdd}
+		// Kubelet tries again for a Pod that is there after all.
+		return &finding{cause: PodDeletedDuringAdd, open: true}
 	}
 	f := &finding{cause: DaemonInformerStale}
 	if daemon := s.e.DaemonPod(s.node); daemon != nil {

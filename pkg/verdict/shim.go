@@ -13,9 +13,6 @@ import (
 // shimFault reads what the shim says when the daemon did not answer; why it did
 // not, the daemon's Pod tells.
 func (s *scene) shimFault(text string) *finding {
-	if !isNoDaemon(text) {
-		return nil
-	}
 	f := s.noDaemon(text)
 	f.lines = append(f.lines, s.daemonLines()...)
 	return f
@@ -34,10 +31,7 @@ func isNoDaemon(text string) bool {
 
 func (s *scene) noDaemon(text string) *finding {
 	daemon := s.e.DaemonPod(s.node)
-	switch {
-	case s.multusGone():
-		return &finding{cause: StaleMultusConf, message: s.who() + ": its runtime still calls Multus, but " + s.daemonSetName() + " is not there"}
-	case daemon == nil:
+	if daemon == nil {
 		return &finding{cause: DaemonUnreachable, message: s.who() + ": the shim found no daemon: " + firstLine(text)}
 	}
 	if f := daemonFault(daemon); f != nil {
@@ -56,6 +50,11 @@ func (s *scene) noDaemon(text string) *finding {
 // multusGone reports that the DaemonSet was looked for and is not there, nor
 // any Pod of it.
 func (s *scene) multusGone() bool {
+	for i := range s.e.DaemonSets {
+		if evidence.IsMultus(&s.e.DaemonSets[i]) {
+			return false // under a name that was not expected
+		}
+	}
 	return s.e.DaemonSet.Name != "" && s.e.Looked(evidence.DaemonSets) && s.e.MultusDaemonSet() == nil && len(s.e.DaemonPods("")) == 0
 }
 
@@ -117,24 +116,48 @@ func daemonFault(daemon *corev1.Pod) *finding {
 	if cs == nil {
 		return nil
 	}
-	if t := lastEnd(cs); t != nil && t.Reason == "OOMKilled" && cs.RestartCount >= minRestarts {
+	t := lastEnd(cs)
+	loops := cs.State.Waiting != nil && cs.State.Waiting.Reason == "CrashLoopBackOff"
+	if t != nil && t.Reason == "OOMKilled" && (loops || cs.RestartCount >= minRestarts) {
 		return &finding{
-			cause: DaemonOOM, lines: []Line{terminatedLine(cs.Name, t)}, seen: int(cs.RestartCount),
+			cause: DaemonOOM, lines: []Line{terminatedLine(cs.Name, t)}, seen: minRestarts,
 			message: fmt.Sprintf("daemon Pod %s was killed for memory, %d restarts", daemon.Name, cs.RestartCount),
 		}
 	}
-	if w := cs.State.Waiting; w != nil && w.Reason == "CrashLoopBackOff" {
-		f := &finding{
-			cause:   MultusConfigRejected,
-			message: fmt.Sprintf("daemon Pod %s crash-loops, %d restarts", daemon.Name, cs.RestartCount),
-		}
-		if t := lastEnd(cs); t != nil {
-			f.lines = []Line{terminatedLine(cs.Name, t)}
-			f.message += colon(firstLine(t.Message))
-		}
-		return f
+	if !loops {
+		return nil
 	}
-	return nil
+	f := &finding{
+		cause:   crashCause(t),
+		message: fmt.Sprintf("daemon Pod %s crash-loops, %d restarts", daemon.Name, cs.RestartCount),
+	}
+	if t != nil {
+		f.lines = []Line{terminatedLine(cs.Name, t)}
+		f.message += colon(firstLine(t.Message))
+	}
+	return f
+}
+
+// crashCause tells a daemon that refuses its configuration from one that cannot
+// use the API or is killed. A broken configuration may leave no more than a
+// stack trace, so that an exit of its own without another reason counts as one.
+func crashCause(t *corev1.ContainerStateTerminated) Cause {
+	if t == nil {
+		return RolloutStuck
+	}
+	for _, sig := range multusSignatures() {
+		switch sig.cause {
+		case MultusTokenExpired, MultusCAMismatch, MultusRBACMissing:
+			if sig.matches(inMultus, t.Message) {
+				return sig.cause
+			}
+		}
+	}
+	const bySignal = 128
+	if t.ExitCode > bySignal || neverRan(t.Reason) {
+		return RolloutStuck
+	}
+	return MultusConfigRejected
 }
 
 // minRestarts is how often a daemon must have been killed for "again and

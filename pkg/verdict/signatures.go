@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/vlan50/kubectl-vlan50/pkg/multus"
@@ -57,43 +58,105 @@ func signatures() []signature {
 
 func multusSignatures() []signature {
 	return []signature{
-		{cause: SandboxImagePull, zones: inRuntime, any: []string{"failed to get sandbox image", "failed to pull sandbox image", "failed to pull image for pod sandbox", "initializing source docker://registry.k8s.io/pause"}},
-		{cause: SandboxNameReserved, zones: inRuntime, any: []string{"failed to reserve sandbox name", "failed to reserve pod sandbox", "is reserved for", "name is reserved", "is reserved with"}},
-		{cause: CNIConfEmpty, zones: inRuntime, any: []string{"cni plugin not initialized", "cni config uninitialized", "No CNI configuration file in", "no networks found in", "no network config found in"}},
+		{cause: SandboxImagePull, zones: inRuntime, any: []string{
+			"failed to get sandbox image", "failed to pull sandbox image", "unable to pull sandbox image",
+			"failed pulling image", "initializing source docker://",
+		}},
+		{cause: SandboxNameReserved, zones: inRuntime, any: []string{
+			"failed to reserve sandbox name", "is reserved for ", "name is reserved", "error reserving pod name",
+		}},
+		{cause: CNIConfEmpty, zones: inRuntime, any: []string{
+			"cni plugin not initialized", "cni config uninitialized", "No CNI configuration file in",
+			"no networks found in", "no network config found in", "cni config load failed",
+		}},
 		{cause: PodUIDMismatch, zones: inMultus, all: []string{"expected pod", "UID \"", "but got \""}},
-		{cause: NamespaceIsolation, zones: inMultus, any: []string{"namespace isolation enabled", "namespace isolation violation", "annotation violates permission"}},
-		{cause: DefaultNetworkNotReady, zones: inMultus, any: []string{"readinessindicatorfile", "have you checked that your default network is ready"}},
-		{cause: PodAnnotationInvalid, zones: inMultus, any: []string{"parsePodNetworkAnnotation", "parsePodNetworkObjectName", "failed to parse pod Network Attachment Selection Annotation", "failed to parse CIDR", "failed to parse IP address"}},
-		{cause: NADConfigMissing, zones: inMultus, any: []string{"GetCNIConfigFromFile", "getCNIConfigFromFile"}},
-		{cause: NADConfigInvalid, zones: inMultus, any: []string{"getCNIConfigFromSpec", "GetCNIConfigFromSpec", "failed to unmarshal Spec.Config", "LoadDelegateNetConf", "error unmarshalling delegate config", "delegate must have the field"}},
-		{cause: DeviceNotAllocated, zones: inMultus, any: []string{"failed to get a ResourceClient instance", "failed to get resourceMap from ResourceClient", "GetPodResourceMap"}},
-		{cause: MultusTokenExpired, zones: inMultus, any: []string{"Unauthorized", "the server has asked for the client to provide credentials", "token has expired"}},
-		{cause: MultusCAMismatch, zones: inMultus, any: []string{"x509: ", "tls: failed to verify certificate", "certificate signed by unknown authority"}},
+		{cause: NamespaceIsolation, zones: inMultus, any: []string{
+			"namespace isolation enabled", "namespace isolation violation", "annotation violates permission",
+		}},
+		{cause: DefaultNetworkNotReady, zones: inMultus, any: []string{
+			"readinessindicatorfile", "have you checked that your default network is ready",
+		}},
+		{cause: MACAddressInvalid, zones: inMultus, any: []string{"failed to mac: ", "invalid MAC address"}},
+		{cause: PodAnnotationInvalid, zones: inMultus, any: []string{
+			"parsePodNetworkAnnotation", "parsePodNetworkObjectName", "failed to parse pod Network Attachment Selection Annotation",
+			"failed to parse CIDR", "failed to parse IP address",
+		}},
+		{cause: MultusTokenExpired, zones: inMultus, any: []string{
+			"Unauthorized", "the server has asked for the client to provide credentials", "token has expired",
+		}},
+		{cause: MultusCAMismatch, zones: inMultus, any: []string{"x509: ", "tls: failed to verify certificate"}},
 		{cause: MultusRBACMissing, zones: inMultus, all: []string{"is forbidden: ", " cannot "}},
+		{cause: DeviceNotAllocated, zones: inMultus, any: []string{
+			"failed to get a ResourceClient instance", "failed to get resourceMap from ResourceClient", "GetPodResourceMap",
+		}},
+		{cause: DefaultNetworkNotReady, zones: inMultus, any: []string{"failed to get clusterNetwork/defaultNetworks"}},
+		{cause: NADNotFound, zones: inMultus, any: []string{"getNetDelegate: cannot find network"}},
+		{cause: NADConfigMissing, zones: inMultus, any: []string{"GetCNIConfigFromFile", "getCNIConfigFromFile"}},
+		{cause: NADConfigInvalid, zones: inMultus, any: []string{
+			"getCNIConfigFromSpec", "GetCNIConfigFromSpec", "failed to unmarshal Spec.Config", "LoadDelegateNetConf",
+			"error unmarshalling delegate config", "delegate must have the",
+		}},
 	}
 }
 
 func delegateSignatures() []signature {
+	return append(pluginSignatures(), errnoSignatures()...)
+}
+
+// pluginSignatures are the words of libcni and of the plugins.
+func pluginSignatures() []signature {
 	return []signature{
-		{cause: DelegateCrashed, zones: inDelegate, any: []string{"netplugin failed with no error message", "netplugin failed but error parsing its diagnostic message", "signal: killed", "signal: segmentation fault", "signal: aborted", "signal: bus error", "panic: ", "fatal error: "}},
-		{cause: CNIVersionIncompatible, zones: anywhere, any: []string{"incompatible CNI versions", "incompatible CNI version", "does not support the CHECK command", "unsupported CNI result version", "unsupported CNI version", "cni version is not supported", "does not support config version", "unknown version \""}},
+		{cause: CNIVersionIncompatible, zones: anywhere, any: []string{
+			"incompatible CNI version", "does not support the CHECK command", "does not support the STATUS command",
+			"does not support the GC command", "unsupported CNI result version", "unsupported CNI version",
+			"cannot convert from version", "does not support config version", "cni version is not supported",
+		}},
 		{cause: DHCPDaemonMissing, zones: inDelegate, any: []string{"error dialing DHCP daemon", "dhcp.sock"}},
-		{cause: DHCPNoLease, zones: inDelegate, any: []string{"error calling DHCP.Allocate", "no more tries", "no DHCP", "DHCPDISCOVER", "unable to acquire DHCP lease"}},
-		{cause: StaticIPMissing, zones: inSecondary, any: []string{"IPAM plugin returned missing IP config", "NOT in CIDR notation", "expected to be in CIDR notation", "no addresses configured", "no IP addresses configured"}},
-		{cause: DeviceNotAllocated, zones: inSecondary, any: []string{"VF pci addr is required", "pci addr is required", "pciBusID", "deviceID is required", "no device ID", "specify either \"device\", \"hwaddr\"", "must be specified: deviceID"}},
-		{cause: IfnameCollision, zones: inDelegate, all: []string{"already exists"}, any: []string{"interface name ", "container veth name", "container interface name", "link already exists", "interface already exists"}},
+		{cause: DHCPNoLease, zones: inDelegate, any: []string{
+			"error calling DHCP.Allocate", "no more tries", "DHCPDISCOVER", "unable to acquire DHCP lease", "no DHCP offer",
+		}},
+		{cause: StaticIPMissing, zones: inSecondary, any: []string{
+			"IPAM plugin returned missing IP config", "NOT in CIDR notation", "expected to be in CIDR notation",
+		}},
+		{cause: DeviceNotAllocated, zones: inSecondary, any: []string{
+			"pci addr is required", "no VF", "deviceID is required", "must be specified: deviceID", "specify either \"device\", \"hwaddr\"",
+		}},
+		{cause: NADConfigInvalid, zones: inSecondary, any: []string{
+			"error in converting the raw bytes to conf", "error converting the raw bytes into a conflist", "error parsing configuration",
+			"failed to load netconf", "failed to parse network configuration", "unknown macvlan mode", "\"master\" field is required",
+		}},
+		{cause: DelegateCrashed, zones: inDelegate, any: []string{
+			"netplugin failed with no error message", "netplugin failed but error parsing its diagnostic message",
+			"failed to unmarshal raw result", "signal: ", "panic: ", "fatal error: ",
+		}},
+		{cause: IfnameCollision, zones: inDelegate, all: []string{"already exist"}, any: []string{
+			"interface name ", "ifname ", "container veth name", "container interface",
+		}},
 		{cause: IfnameCollision, zones: inSecondary, all: []string{"failed to rename ", "file exists"}},
 		{cause: MACAddressInvalid, zones: inSecondary, any: []string{"invalid MAC address", "failed to parse mac", "failed to parse MAC"}},
+		{cause: MasterLinkMissing, zones: inSecondary, any: []string{"Link not found", "failed to lookup master", "failed to lookup parent"}},
+		{cause: DefaultNetworkNotReady, zones: inPrimary, any: []string{
+			"subnet.env", "/var/lib/calico/nodename", "Is the agent running?", "unable to connect to Cilium",
+		}},
+		{cause: MetaPluginMissing, zones: inMultus, all: []string{"fork/exec ", "no such file or directory"}},
+	}
+}
+
+// errnoSignatures are what the kernel says; they come last, as they say little.
+func errnoSignatures() []signature {
+	return []signature{
+		{cause: HostLSMDenied, zones: anywhere, any: []string{"SELinux", "selinux", "AppArmor", "apparmor", "avc:  denied"}},
 		{cause: MACAddressInvalid, zones: inSecondary, all: []string{"cannot assign requested address"}},
 		{cause: MACAddressInUse, zones: inSecondary, all: []string{"address already in use"}},
-		{cause: MacvlanParentBusy, zones: inSecondary, any: []string{"device or resource busy", "resource busy"}},
-		{cause: MasterLinkMissing, zones: inSecondary, any: []string{"Link not found", "link not found", "failed to lookup master", "failed to lookup parent", "failed to lookup \"master\""}},
-		{cause: DefaultNetworkNotReady, zones: inPrimary, any: []string{"subnet.env", "/var/lib/calico/nodename", "Is the agent running?", "unable to connect to Cilium", "loadFlannelSubnetEnv"}},
-		{cause: HostLSMDenied, zones: anywhere, any: []string{"SELinux", "selinux", "AppArmor", "apparmor", "avc:  denied"}},
-		{cause: MultusNotPrivileged, zones: inMultus | inDelegate, any: []string{"operation not permitted", "Operation not permitted"}},
-		{cause: HostLSMDenied, zones: inRuntime | inShim | inDelegate, all: []string{"permission denied"}, any: []string{"/ns/net", "/run/netns", "/proc/", "fork/exec", "multus.sock", "/cni"}},
-		{cause: APIServerUnreachable, zones: inMultus, all: []string{"http"}, any: []string{"dial tcp", "i/o timeout", "no route to host", "network is unreachable", "TLS handshake timeout", "context deadline exceeded", "Client.Timeout exceeded", "no such host", "connection refused", "connection reset", "EOF"}},
+		{cause: MacvlanParentBusy, zones: inSecondary, all: []string{"device or resource busy"}},
+		{cause: MultusNotPrivileged, zones: inMultus | inDelegate, all: []string{"operation not permitted"}},
+		{cause: HostLSMDenied, zones: anywhere, all: []string{"permission denied"}, any: []string{
+			"/ns/net", "/netns/", "/proc/", "fork/exec", "multus.sock", "/cni/", "/multus/",
+		}},
 		{cause: APIServerUnreachable, zones: inMultus, all: []string{"dial tcp"}},
+		{cause: APIServerUnreachable, zones: inMultus, all: []string{"https://"}, any: []string{
+			"i/o timeout", "TLS handshake timeout", "context deadline exceeded", "Client.Timeout exceeded", "connection reset", "EOF",
+		}},
 	}
 }
 
@@ -141,5 +204,19 @@ func (s *scene) isSecondary(f *multus.Failure) bool {
 	if !unknown && network != "" {
 		return false
 	}
-	return len(s.ev.added) > 0
+	if len(s.ev.added) > 0 {
+		return true
+	}
+	plugin, _, _ := missingPlugin(f.Text)
+	return isSecondaryPlugin(plugin) || slices.ContainsFunc(f.Names(multus.LayerPlugin), isSecondaryPlugin)
+}
+
+// isSecondaryPlugin names plugins that no cluster uses for its primary network:
+// a hint where nothing else is known.
+func isSecondaryPlugin(plugin string) bool {
+	switch plugin {
+	case "macvlan", "ipvlan", "vlan", "host-device", "sriov", "ib-sriov", "bond", "static", "dhcp", "whereabouts":
+		return true
+	}
+	return false
 }

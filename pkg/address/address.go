@@ -1,0 +1,69 @@
+// Package address tells which Pod claims which address on which wire, so that
+// no two Pods are ever taken for the one holder. It is pure.
+package address
+
+import (
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/vlan50/kubectl-vlan50/pkg/multus"
+)
+
+// Claim is an address a Pod asks for on one L2 segment.
+type Claim struct {
+	Address netip.Addr
+	// Segment is what two networks must share to be the same wire.
+	Segment string
+}
+
+// Lookup gives the parsed configuration of a NetworkAttachmentDefinition.
+type Lookup func(namespace, name string) (multus.NetConf, error)
+
+// Claims are the addresses a Pod asks for, in its networks annotation or in the
+// NetworkAttachmentDefinition's own static IPAM.
+func Claims(pod *corev1.Pod, lookup Lookup) ([]Claim, error) {
+	selections, err := multus.RequestedNetworks(pod)
+	if err != nil {
+		return nil, err
+	}
+	var claims []Claim
+	for _, selection := range selections {
+		conf, err := lookup(selection.Namespace, selection.Name)
+		if err != nil && !apierrors.IsNotFound(err) {
+			return nil, err
+		}
+		for _, address := range multus.RequestedAddresses(selection, conf) {
+			claims = append(claims, Claim{Address: address, Segment: Segment(selection, conf)})
+		}
+	}
+	return claims, nil
+}
+
+// Segment names the wire behind a network: macvlan and ipvlan children of one
+// parent share it, whatever their NetworkAttachmentDefinitions are called.
+func Segment(selection multus.Selection, conf multus.NetConf) string {
+	if conf.Master != "" {
+		return "master " + conf.Master
+	}
+	return "network " + selection.Network()
+}
+
+// Overlaps are the claims both Pods make.
+func Overlaps(a, b []Claim) []Claim {
+	var both []Claim
+	for _, claim := range a {
+		if slices.Contains(b, claim) {
+			both = append(both, claim)
+		}
+	}
+	return both
+}
+
+// Finished reports whether a Pod's sandbox is down, so that it holds no
+// address: kubelet tears it down before the phase says so.
+func Finished(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}

@@ -1,0 +1,302 @@
+package canary
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	nadfake "github.com/k8snetworkplumbingwg/network-attachment-definition-client/pkg/client/clientset/versioned/fake"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	metadatafake "k8s.io/client-go/metadata/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/vlan50/kubectl-vlan50/pkg/cluster"
+	"github.com/vlan50/kubectl-vlan50/pkg/evidence"
+)
+
+var (
+	podsResource   = corev1.SchemeGroupVersion.WithResource("pods")
+	eventsResource = corev1.SchemeGroupVersion.WithResource("events")
+)
+
+// world plays the API server and the node towards one run, inside a synctest
+// bubble. The fake clientset knows neither UIDs nor preconditions, selectors,
+// graceful deletion nor dry runs: the world's reactors do.
+type world struct {
+	t     *testing.T
+	kube  *fake.Clientset
+	nads  *nadfake.Clientset
+	meta  *metadatafake.FakeMetadataClient
+	store *memoryStore
+
+	// created and deleted are what the node does with a Pod of the canary's name.
+	created, deleted func(*corev1.Pod)
+	// log is the daemon's whole log at this moment.
+	log func() (string, error)
+
+	mu     sync.Mutex
+	serial int
+	notes  []Note
+	denied []string
+}
+
+// newWorld holds a site that is in order, and in it the canary of an earlier
+// attempt. Its node lets each new canary pass.
+func newWorld(t *testing.T, changes ...func(*site)) *world {
+	t.Helper()
+	s := newSite()
+	for _, change := range changes {
+		change(s)
+	}
+	w := &world{
+		t: t, kube: fake.NewClientset(s.objects()...), nads: nadfake.NewSimpleClientset(),
+		meta: metadatafake.NewSimpleMetadataClient(metadataScheme(t)), store: &memoryStore{},
+	}
+	for _, nad := range s.networks {
+		// The tracker guesses the wrong plural from the kind.
+		check(t, w.nads.Tracker().Create(nadResource, nad, nad.Namespace))
+	}
+	w.log = func() (string, error) { return readyLog, nil }
+	w.created = w.passes
+	w.deleted = func(pod *corev1.Pod) { time.AfterFunc(2*time.Second, func() { w.gone(pod.UID) }) }
+	w.react()
+	return w
+}
+
+func metadataScheme(t *testing.T) *runtime.Scheme {
+	t.Helper()
+	scheme := metadatafake.NewTestScheme()
+	check(t, metav1.AddMetaToScheme(scheme))
+	return scheme
+}
+
+// retest is a run of the user, before any change of the test.
+func (w *world) retest() *Retest {
+	return &Retest{
+		Clients: &cluster.Clients{
+			Core: w.kube.CoreV1(), Apps: w.kube.AppsV1(), Coordination: w.kube.CoordinationV1(),
+			Authorization: w.kube.AuthorizationV1(), Networks: w.nads.K8sCniCncfIoV1(), Metadata: w.meta,
+		},
+		Canary:    evidence.Ref{Namespace: "downloads", Name: "vlan50-canary"},
+		DaemonSet: evidence.Ref{Namespace: "kube-system", Name: "kube-multus-ds"},
+		Settle:    10 * time.Second, Attempts: 1, DryRun: DryRunNone,
+		Holder:  "ann@desk (started now)",
+		Process: Process{Machine: "machine-1", PID: 100, Alive: func(int) bool { return true }},
+		Store:   w.store, Notify: w.note, Now: time.Now,
+	}
+}
+
+// react puts the rules of a real API server in front of the fake one.
+func (w *world) react() {
+	w.kube.PrependReactor("create", "pods", w.createPod)
+	w.kube.PrependReactor("delete", "pods", w.deletePod)
+	w.kube.PrependReactor("get", "pods", w.getLog)
+	w.kube.PrependReactor("list", "*", w.list)
+	w.kube.PrependReactor("update", "leases", w.updateLease)
+	w.kube.PrependReactor("create", "selfsubjectaccessreviews", w.review)
+	w.kube.PrependWatchReactor("*", w.watch)
+	w.meta.PrependReactor("list", "pods", w.listMeta)
+}
+
+func (w *world) next() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.serial++
+	return fmt.Sprint(w.serial)
+}
+
+func (w *world) createPod(action clienttesting.Action) (bool, runtime.Object, error) {
+	create, ok := action.(clienttesting.CreateActionImpl)
+	if !ok || action.GetSubresource() != "" {
+		return false, nil, nil
+	}
+	pod := create.Object.(*corev1.Pod).DeepCopy()
+	if len(create.CreateOptions.DryRun) > 0 {
+		return true, pod, nil
+	}
+	if live := w.pod(pod.Name); live != nil {
+		return true, nil, apierrors.NewAlreadyExists(podsResource.GroupResource(), pod.Name)
+	}
+	serial := w.next()
+	pod.UID, pod.ResourceVersion = types.UID("uid-"+serial), serial
+	pod.CreationTimestamp = metav1.Now()
+	pod.Status.Phase = corev1.PodPending
+	pod.ManagedFields = managedBy(create.CreateOptions.FieldManager)
+	check(w.t, w.kube.Tracker().Create(podsResource, pod, pod.Namespace))
+	w.created(pod.DeepCopy())
+	return true, pod, nil
+}
+
+func (w *world) deletePod(action clienttesting.Action) (bool, runtime.Object, error) {
+	options := action.(clienttesting.DeleteActionImpl).DeleteOptions
+	name := action.(clienttesting.DeleteActionImpl).Name
+	pod := w.pod(name)
+	if pod == nil {
+		return true, nil, apierrors.NewNotFound(podsResource.GroupResource(), name)
+	}
+	if want := options.Preconditions; want != nil {
+		if want.UID != nil && *want.UID != pod.UID || want.ResourceVersion != nil && *want.ResourceVersion != pod.ResourceVersion {
+			return true, nil, apierrors.NewConflict(podsResource.GroupResource(), name, fmt.Errorf("the precondition does not hold"))
+		}
+	}
+	if len(options.DryRun) > 0 || pod.DeletionTimestamp != nil {
+		return true, nil, nil
+	}
+	w.update(pod.UID, func(pod *corev1.Pod) {
+		now, grace := metav1.Now(), int64(30)
+		pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &now, &grace
+	})
+	w.deleted(pod)
+	return true, nil, nil
+}
+
+func (w *world) getLog(action clienttesting.Action) (bool, runtime.Object, error) {
+	if action.GetSubresource() != "log" || action.GetNamespace() != "kube-system" {
+		return false, nil, nil
+	}
+	text, err := w.log()
+	return true, &runtime.Unknown{Raw: []byte(text)}, err
+}
+
+func (w *world) review(action clienttesting.Action) (bool, runtime.Object, error) {
+	review := action.(clienttesting.CreateActionImpl).Object.(*authorizationv1.SelfSubjectAccessReview).DeepCopy()
+	asked := review.Spec.ResourceAttributes
+	review.Status.Allowed = !slices.Contains(w.denied, asked.Verb+" "+asked.Resource)
+	return true, review, nil
+}
+
+// updateLease answers a changed resourceVersion with a conflict.
+func (w *world) updateLease(action clienttesting.Action) (bool, runtime.Object, error) {
+	object := action.(clienttesting.UpdateActionImpl).Object.DeepCopyObject()
+	sent, err := meta.Accessor(object)
+	check(w.t, err)
+	stored, err := w.kube.Tracker().Get(leasesResource, sent.GetNamespace(), sent.GetName())
+	if err != nil {
+		return true, nil, err
+	}
+	current, err := meta.Accessor(stored)
+	check(w.t, err)
+	if current.GetResourceVersion() != sent.GetResourceVersion() {
+		return true, nil, apierrors.NewConflict(leasesResource.GroupResource(), sent.GetName(), fmt.Errorf("the object has been modified"))
+	}
+	sent.SetResourceVersion(w.next())
+	return true, object, w.kube.Tracker().Update(leasesResource, object, sent.GetNamespace())
+}
+
+// pod is the Pod of that name as stored, nil where there is none.
+func (w *world) pod(name string) *corev1.Pod {
+	object, err := w.kube.Tracker().Get(podsResource, "downloads", name)
+	if err != nil {
+		return nil
+	}
+	return object.(*corev1.Pod).DeepCopy()
+}
+
+// update changes the Pod of a UID; one that is gone stays gone.
+func (w *world) update(uid types.UID, change func(*corev1.Pod)) {
+	pod := w.pod("vlan50-canary")
+	if pod == nil || pod.UID != uid {
+		return
+	}
+	change(pod)
+	pod.ResourceVersion = w.next()
+	check(w.t, w.kube.Tracker().Update(podsResource, pod, pod.Namespace))
+}
+
+// gone ends a graceful deletion, as the kubelet does.
+func (w *world) gone(uid types.UID) {
+	if pod := w.pod("vlan50-canary"); pod != nil && pod.UID == uid {
+		check(w.t, w.kube.Tracker().Delete(podsResource, pod.Namespace, pod.Name))
+	}
+}
+
+// fail answers the next requests of a kind with these errors, one each; nil
+// lets one through.
+func (w *world) fail(verb, resource string, answers ...error) {
+	var mu sync.Mutex
+	w.kube.PrependReactor(verb, resource, func(action clienttesting.Action) (bool, runtime.Object, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if len(answers) == 0 || isDryRun(action) || action.GetSubresource() != "" {
+			return false, nil, nil
+		}
+		err := answers[0]
+		answers = answers[1:]
+		return err != nil, nil, err
+	})
+}
+
+func isDryRun(action clienttesting.Action) bool {
+	switch action := action.(type) {
+	case clienttesting.CreateActionImpl:
+		return len(action.CreateOptions.DryRun) > 0
+	case clienttesting.DeleteActionImpl:
+		return len(action.DeleteOptions.DryRun) > 0
+	}
+	return false
+}
+
+// writes are the requests that change something, in order.
+func (w *world) writes() []string {
+	var writes []string
+	for _, action := range w.kube.Actions() {
+		switch verb := action.GetVerb(); {
+		case verb == "get", verb == "list", verb == "watch", action.GetResource().Group == authorizationv1.GroupName:
+		case isDryRun(action):
+			writes = append(writes, verb+" "+action.GetResource().Resource+" (dry run)")
+		default:
+			writes = append(writes, verb+" "+action.GetResource().Resource)
+		}
+	}
+	return writes
+}
+
+func (w *world) note(n Note) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.notes = append(w.notes, n)
+}
+
+// told reports whether a note says this.
+func (w *world) told(text string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.ContainsFunc(w.notes, func(n Note) bool { return strings.Contains(n.Text, text) })
+}
+
+// story is all that the run told, for a failed test.
+func (w *world) story() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var b strings.Builder
+	for _, n := range w.notes {
+		fmt.Fprintf(&b, "%s %-8s %s\n", n.Time.UTC().Format("04:05.000"), n.Step, n.Text)
+	}
+	return b.String()
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func tolerateKind(gvr schema.GroupVersionResource) schema.GroupVersionKind {
+	kind := map[string]string{
+		"pods": "Pod", "events": "Event", "nodes": "Node", "daemonsets": "DaemonSet",
+		"controllerrevisions": "ControllerRevision", "configmaps": "ConfigMap",
+	}[gvr.Resource]
+	return gvr.GroupVersion().WithKind(kind)
+}
