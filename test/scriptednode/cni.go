@@ -2,6 +2,7 @@ package scriptednode
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 )
@@ -57,7 +58,8 @@ func (c *cniState) tell() {
 	c.changed = make(chan struct{})
 }
 
-// waitDaemon is the shim's wait for a daemon that answers; nil when it gave up.
+// waitDaemon is the shim's wait for a daemon that answers. It gives neither a
+// daemon nor an error when the limit is reached.
 func (c *cniState) waitDaemon(ctx context.Context, limit time.Duration) (*daemonProcess, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -69,8 +71,8 @@ func (c *cniState) waitDaemon(ctx context.Context, limit time.Duration) (*daemon
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			if context.Cause(ctx) == context.DeadlineExceeded {
-				return nil, nil //nolint:nilnil // no daemon and no fault of ours
+			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				return nil, nil
 			}
 			return nil, ctx.Err()
 		}

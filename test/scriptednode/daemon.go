@@ -182,6 +182,7 @@ func (a *attempt) adoptDaemon(p *daemonProcess) {
 	a.say(p, at.Add(4*time.Second), "API readiness check done!", "Generated MultusCNI config: "+a.node.site.multusConf(), watchLine(a.node.site))
 	p.handles = true
 	a.node.cni.setDaemon(p)
+	a.worker.settled.open()
 }
 
 // daemonEnded reports a daemon that ended by itself: its conf stays.

@@ -42,7 +42,7 @@ func startKubelet(ctx context.Context, book *logBook) (*kubeletServer, error) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", book.serve)
 	s := &kubeletServer{
-		port: int32(address.Port), //nolint:gosec // a port fits
+		port: int32(address.Port),
 		server: &http.Server{
 			Handler:           mux,
 			ReadHeaderTimeout: 10 * time.Second,

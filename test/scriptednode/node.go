@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/go-logr/logr"
 	nadclient "github.com/k8snetworkplumbingwg/network-attachment-definition-client/pkg/client/clientset/versioned"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
 )
 
 // userAgent tells the node's requests from those of the tool under test, in
@@ -106,7 +108,9 @@ func New(config *rest.Config, site Site, options Options) (*Node, error) {
 // Start registers the node's kubelet and plays from then on, until Stop or the
 // end of ctx. It returns when the Pods that are there have been seen.
 func (n *Node) Start(ctx context.Context) error {
-	ctx, n.cancel = context.WithCancel(ctx)
+	// client-go would tell on standard error of each lost connection; what
+	// matters goes to note.
+	ctx, n.cancel = context.WithCancel(klog.NewContext(ctx, logr.Discard()))
 	n.background = ctx
 	server, err := startKubelet(ctx, n.logs)
 	if err != nil {
@@ -121,12 +125,32 @@ func (n *Node) Start(ctx context.Context) error {
 	n.kubelet = newRecorder(ctx, n.client, corev1.EventSource{Component: "kubelet", Host: n.site.Node})
 	synced := n.watch(ctx)
 	n.spawn(ctx, "DaemonSet controller", n.controlDaemonSet)
+	if err := n.settle(ctx, synced); err != nil {
+		n.Stop()
+		return fmt.Errorf("starting the node %s: %w", n.site.Node, err)
+	}
+	return nil
+}
+
+// settle waits until what was there at the start has been taken over: a test
+// that kills the daemon right away must find one.
+func (n *Node) settle(ctx context.Context, synced []<-chan struct{}) error {
 	for _, done := range synced {
 		select {
 		case <-done:
 		case <-ctx.Done():
-			n.Stop()
-			return fmt.Errorf("starting the node %s: %w", n.site.Node, context.Cause(ctx))
+			return context.Cause(ctx)
+		}
+	}
+	for _, w := range n.running() {
+		if !w.daemon {
+			continue
+		}
+		select {
+		case <-w.settled.door():
+		case <-w.deleted.door():
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
 	}
 	return nil

@@ -22,8 +22,9 @@ type Pace struct {
 	GuardWait time.Duration
 	// SandboxDown is from a Pod's last container to its terminal phase.
 	SandboxDown time.Duration
-	// Teardown is from a deletion to the end of a Pod that still had a
-	// sandbox; Remove is the same for a finished one.
+	// Teardown is from a deletion to the end of a Pod that has a sandbox; Remove
+	// is the same for one that has none. A finished Pod is removed by the API
+	// server at once.
 	Teardown, Remove time.Duration
 
 	// Controller is from a change of the DaemonSet to the controller's answer.

@@ -62,7 +62,7 @@ func setStatus(ds *appsv1.DaemonSet, pods map[string]*corev1.Pod, wanted []strin
 		ObservedGeneration:     ds.Generation,
 		CollisionCount:         ds.Status.CollisionCount,
 		Conditions:             ds.Status.Conditions,
-		DesiredNumberScheduled: int32(len(wanted)), //nolint:gosec // a handful of nodes
+		DesiredNumberScheduled: int32(len(wanted)),
 	}
 	for node, pod := range pods {
 		if !slices.Contains(wanted, node) {

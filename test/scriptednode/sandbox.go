@@ -58,14 +58,16 @@ func (a *attempt) makeSandbox(ctx context.Context, fault *Fault) (made bool, err
 		return true, a.plainSandbox(ctx)
 	}
 	if fault != nil && fault.Layer <= LayerShim {
-		return false, a.failSandbox(nil, *fault, nil)
+		a.failSandbox(nil, *fault, nil)
+		return false, nil
 	}
 	daemon, err := a.node.cni.waitDaemon(ctx, a.node.pace.Shim)
 	if err != nil {
 		return false, err
 	}
 	if daemon == nil {
-		return false, a.failSandbox(nil, Fault{Layer: LayerShim, Text: daemonSilent}, nil)
+		a.failSandbox(nil, Fault{Layer: LayerShim, Text: daemonSilent}, nil)
+		return false, nil
 	}
 	return a.multusAdd(ctx, daemon, fault)
 }
@@ -95,7 +97,8 @@ func (a *attempt) multusAdd(ctx context.Context, daemon *daemonProcess, fault *F
 		if fault.Layer == LayerSecondary {
 			done = append(done, primary)
 		}
-		return false, a.failSandbox(daemon, *fault, done)
+		a.failSandbox(daemon, *fault, done)
+		return false, nil
 	}
 	attachments := []attachment{primary}
 	for i, network := range a.requested {
@@ -167,7 +170,7 @@ func (a *attempt) attached(ctx context.Context, daemon *daemonProcess, attachmen
 
 // failSandbox emits what a failed ADD leaves: the events of the networks that
 // were added, Multus' own warning, and the kubelet's.
-func (a *attempt) failSandbox(daemon *daemonProcess, fault Fault, done []attachment) error {
+func (a *attempt) failSandbox(daemon *daemonProcess, fault Fault, done []attachment) {
 	for _, attachment := range done {
 		daemon.event(a.pod, corev1.EventTypeNormal, "AddedInterface", attachment.message())
 	}
@@ -181,7 +184,6 @@ func (a *attempt) failSandbox(daemon *daemonProcess, fault Fault, done []attachm
 	message := addError(fault, a.id, a.sandbox, networks, a.node.site.multusConf())
 	a.event("", corev1.EventTypeWarning, "FailedCreatePodSandBox", message)
 	a.journal(SandboxFailed, fault.Text)
-	return nil
 }
 
 // ready reports a sandbox with a network.

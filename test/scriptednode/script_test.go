@@ -2,6 +2,7 @@ package scriptednode
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -86,7 +87,7 @@ func TestWaitDaemon(t *testing.T) {
 				}
 				start := time.Now()
 				daemon, err := c.waitDaemon(ctx, time.Minute)
-				if (daemon != nil) != row.want || err != row.err || time.Since(start) != row.took {
+				if (daemon != nil) != row.want || !errors.Is(err, row.err) || time.Since(start) != row.took {
 					t.Errorf("daemon %t, error %v, after %s", daemon != nil, err, time.Since(start))
 				}
 			})

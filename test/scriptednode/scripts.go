@@ -39,40 +39,37 @@ func MissingPlugin(plugin string) Script { return MissingPluginIn(plugin, Refere
 
 // MissingPluginIn is MissingPlugin with the directory the daemon looks in.
 func MissingPluginIn(plugin, dir string) Script {
-	return failing("missing-plugin", Fault{Layer: LayerSecondary, Text: missingPlugin(plugin, dir)})
+	return Failing("missing-plugin", Fault{Layer: LayerSecondary, Text: missingPlugin(plugin, dir)})
 }
 
 // PrimaryPluginUnresolved lacks the plugin of the node's own network: the
 // daemon has no binDir and looks in the default one.
 func PrimaryPluginUnresolved() Script {
-	return failing("primary-plugin-unresolved", Fault{Layer: LayerPrimary, Text: missingPlugin("flannel", "/opt/cni/bin")})
+	return Failing("primary-plugin-unresolved", Fault{Layer: LayerPrimary, Text: missingPlugin("flannel", "/opt/cni/bin")})
 }
 
 // MetaPluginMissing lacks multus-shim where the runtime looks.
 func MetaPluginMissing() Script {
-	return failing("meta-plugin-missing", Fault{Layer: LayerRuntime, Text: missingPlugin("multus-shim", Reference().BinDir)})
+	return Failing("meta-plugin-missing", Fault{Layer: LayerRuntime, Text: missingPlugin("multus-shim", Reference().BinDir)})
 }
 
 // NADNotFound finds no NetworkAttachmentDefinition of the canary's site,
 // though the API has it: an informer that lags. Where the API does not have
 // it, Pass fails in the same way by itself.
 func NADNotFound(site Site) Script {
-	return failing("nad-not-found", missingNetwork(site.networkName()))
+	return Failing("nad-not-found", missingNetwork(site.networkName()))
 }
 
 // DaemonUnreachable finds no Multus daemon for the given number of tries and
 // attaches then; with 0 it never does.
 func DaemonUnreachable(tries int) Script {
-	script := failing("daemon-unreachable", Fault{Layer: LayerShim, Text: daemonSilent})
-	if tries > 0 {
-		script.Steps = steps(Sandbox{Fault: &Fault{Layer: LayerShim, Text: daemonSilent}, Times: tries}, Guard{}, Main{})
-	}
-	return script
+	fault := Fault{Layer: LayerShim, Text: daemonSilent}
+	return Script{Name: "daemon-unreachable", Steps: steps(Sandbox{Fault: &fault, Times: tries}, Guard{}, Main{})}
 }
 
 // Delegate fails at the second network with a text of the caller.
 func Delegate(text string) Script {
-	return failing("delegate", Fault{Layer: LayerSecondary, Text: text})
+	return Failing("delegate", Fault{Layer: LayerSecondary, Text: text})
 }
 
 // GuardFailed attaches, and the guard ends with exit and message.
@@ -127,7 +124,8 @@ func Stuck(script Script, text string) Script {
 	return script
 }
 
-// failing never gets a sandbox.
-func failing(name string, fault Fault) Script {
-	return Script{Name: name, Steps: steps(Sandbox{Fault: &fault})}
+// Failing never gets a sandbox by Multus, because of the fault. Without the conf it gets a plain one,
+// which is why it goes on.
+func Failing(name string, fault Fault) Script {
+	return Script{Name: name, Steps: steps(Sandbox{Fault: &fault}, Guard{}, Main{})}
 }

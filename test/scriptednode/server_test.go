@@ -53,7 +53,8 @@ func (c *controlPlane) stop() error {
 	return os.RemoveAll(c.dir)
 }
 
-var plane controlPlane //nolint:gochecknoglobals // one server for the package; TestMain stops it
+// plane is the package's one server; TestMain stops it.
+var plane controlPlane
 
 func TestMain(m *testing.M) {
 	code := m.Run()

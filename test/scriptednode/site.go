@@ -1,12 +1,3 @@
-// Package scriptednode plays a one-node site against a real kube-apiserver on
-// which nothing else runs: scheduler, kubelet, DaemonSet controller and Multus,
-// from a script, so that every bad window of a Multus network can be shown at
-// will and at the same place each time.
-//
-// Texts and forms of events, statuses and annotations are those of Kubernetes
-// 1.37, containerd and Multus v4.3.0 thick. What the script asks for is not all
-// that decides: whether a sandbox meets Multus depends on the CNI conf and the
-// daemon at that moment, as on a real node.
 package scriptednode
 
 import (

@@ -20,6 +20,7 @@ type worker struct {
 
 	bound   *gate // open when the Pod has a node
 	deleted *gate // open when deletion was asked for or the UID is gone
+	settled *gate // open when a daemon that ran before the node was watched is taken over
 }
 
 // podSeen takes up a Pod that is this node's business, or tells its worker what
@@ -44,7 +45,10 @@ func (n *Node) podSeen(ctx context.Context, pod *corev1.Pod) {
 }
 
 func (n *Node) newWorker(pod *corev1.Pod) *worker {
-	w := &worker{node: n, id: identity(pod), daemon: n.isDaemon(pod), bound: newGate(false), deleted: newGate(false)}
+	w := &worker{
+		node: n, id: identity(pod), daemon: n.isDaemon(pod),
+		bound: newGate(false), deleted: newGate(false), settled: newGate(false),
+	}
 	switch {
 	case w.daemon:
 	case !n.site.isCanary(pod):
