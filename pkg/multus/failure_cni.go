@@ -181,14 +181,16 @@ func isInvoking(head string) bool {
 // name in `error invoking X - "name"` is the conf's of a list, the plugin type
 // of a single configuration.
 func (f *Failure) addOnceDelegate(head string) {
-	if f.Reached(LayerDelegate) {
-		return
-	}
 	name := ""
 	if _, quoted, ok := strings.Cut(head, ` - "`); ok {
 		name = strings.TrimSuffix(quoted, `"`)
 	}
-	f.add(LayerDelegate, name)
+	switch {
+	case !f.Reached(LayerDelegate):
+		f.add(LayerDelegate, name)
+	case f.Network() == "" && f.Innermost() == LayerDelegate:
+		f.Layers[len(f.Layers)-1].Name = name
+	}
 }
 
 // anchors are the beginnings of layers that are looked for behind an unknown

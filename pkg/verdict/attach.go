@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/vlan50/kubectl-vlan50/pkg/evidence"
 	"github.com/vlan50/kubectl-vlan50/pkg/multus"
 )
@@ -150,97 +148,21 @@ func (w wanted) isStatus(st multus.Status) bool {
 	return st.Interface == w.Interface
 }
 
-// attachedAs gives the interface and addresses shown for an attachment; nothing
-// where it is not shown.
-func (s *scene) attachedAs(w wanted) (ifname string, addresses []string) {
-	p := s.prove(w)
-	if !p.shown() {
-		return "", nil
-	}
-	for _, a := range p.addresses {
-		addresses = append(addresses, a.String())
-	}
-	return w.Interface, addresses
+func joinAddresses(addrs []netip.Addr) string {
+	return strings.Join(textsOf(addrs), ", ")
 }
 
-func joinAddresses(addrs []netip.Addr) string {
-	texts := make([]string, 0, len(addrs))
+func textsOf(addrs []netip.Addr) []string {
+	var texts []string
 	for _, a := range addrs {
 		texts = append(texts, a.String())
 	}
-	return strings.Join(texts, ", ")
+	return texts
 }
 
 // multusRan reports any sign that Multus handled this UID at all.
 func (s *scene) multusRan() bool {
 	return len(s.ev.added) > 0 || len(s.ev.noNAD) > 0 || s.statuses.Present
-}
-
-// succeeded is rule 5.
-func succeeded(s *scene) *finding {
-	if !s.didWell() {
-		return nil
-	}
-	p := s.proveAll()
-	lines := append(p.lines, s.containerLines()...)
-	switch {
-	case p.shown():
-		return s.passed(p, lines)
-	case p.stale:
-		return &finding{
-			cause: StaleNetworkStatus, lines: append(lines, s.lostLines()...), at: s.ranAt(), open: s.fresh(),
-			message: s.who() + " did well, but its attachment is shown for an earlier sandbox only",
-		}
-	case p.bare:
-		return s.unaddressed(p, lines)
-	case !s.multusRan():
-		return s.notInChain(lines, "its containers did well, but")
-	}
-	return &finding{
-		cause: EvidenceIncomplete, lines: lines, open: s.fresh(), at: s.ranAt(),
-		message: s.who() + " did well, but nothing shows " + s.wantedText() + " attached",
-	}
-}
-
-// passed names the pass by what was there to prove it.
-func (s *scene) passed(p proof, lines []Line) *finding {
-	f := &finding{cause: OK, lines: lines, at: s.ranAt()}
-	ran := len(s.ev.started) > 0
-	switch {
-	case s.statuses.Legacy:
-		f.cause = LegacyAnnotationKey
-	case s.ev.any && !ran && (s.ev.failures > 0 || s.ev.burst):
-		f.cause = EventsIncomplete
-	case s.ev.failures > 0:
-		f.cause = LateSuccess
-	case !p.byEvent:
-		f.cause = OKNoMultusEvents
-	case !s.statuses.Present:
-		f.cause = NetworkStatusAbsent
-	case !p.byStatus:
-		f.cause = NetworkStatusPartial
-	}
-	switch f.cause {
-	case OKNoMultusEvents, NetworkStatusAbsent, NetworkStatusPartial, EventsIncomplete:
-		f.open = s.fresh()
-	}
-	if s.ev.failures > 0 && len(s.ev.sandbox) > 0 {
-		f.lines = append(f.lines, eventLine(s.ev.sandbox[len(s.ev.sandbox)-1]))
-	}
-	f.message = fmt.Sprintf("%s is attached to %s, and its guard and containers did well", s.who(), s.wantedText())
-	return f
-}
-
-// unaddressed is an interface without the address that was asked for.
-func (s *scene) unaddressed(p proof, lines []Line) *finding {
-	got := joinAddresses(p.addresses)
-	if got == "" {
-		got = "no address"
-	}
-	return &finding{
-		cause: StaticIPMissing, lines: lines, at: s.ranAt(), seen: 2,
-		message: fmt.Sprintf("%s was attached with %s instead of %s", s.who(), got, s.wantedText()),
-	}
 }
 
 // wantedText names what was asked for: interface, address and network.
@@ -254,118 +176,6 @@ func (s *scene) wantedText() string {
 		parts = append(parts, text+" on "+w.Network())
 	}
 	return strings.Join(parts, " and ")
-}
-
-// fresh reports that the last container finished so lately that its events may
-// still be on their way.
-func (s *scene) fresh() bool {
-	at := s.finishedAt()
-	if at.IsZero() {
-		at = s.ranAt()
-	}
-	age := s.now.Sub(at)
-	// A node's clock that runs ahead must not keep a verdict open for ever.
-	return !at.IsZero() && age < EventGrace && age > -EventGrace
-}
-
-// didWell reports that guard and main containers finished well, or are running
-// and ready. Exit codes outrank the phase.
-func (s *scene) didWell() bool {
-	if s.failedContainer() != nil {
-		return false
-	}
-	switch s.pod.Status.Phase {
-	case corev1.PodSucceeded:
-		return true
-	case corev1.PodRunning:
-		return s.hasRun() && s.guardsDone() && (isTrue(conditionOf(s.pod, corev1.PodReady)) || s.mainDone() || s.mainReady())
-	case corev1.PodPending, corev1.PodFailed, corev1.PodUnknown:
-		return false
-	}
-	return false
-}
-
-// guardsDone reports that every init container finished well, sidecars aside.
-func (s *scene) guardsDone() bool {
-	done := 0
-	for _, c := range s.pod.Status.InitContainerStatuses {
-		if t := c.State.Terminated; t != nil && t.ExitCode == 0 || c.State.Running != nil && s.isSidecar(c.Name) {
-			done++
-		}
-	}
-	return done >= len(s.pod.Spec.InitContainers)
-}
-
-func (s *scene) isSidecar(name string) bool {
-	for _, c := range s.pod.Spec.InitContainers {
-		if c.Name == name {
-			return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
-		}
-	}
-	return false
-}
-
-// mainDone reports that every main container finished well, before kubelet has
-// told so in the phase.
-func (s *scene) mainDone() bool {
-	if len(s.pod.Status.ContainerStatuses) < len(s.pod.Spec.Containers) || len(s.pod.Spec.Containers) == 0 {
-		return false
-	}
-	for _, c := range s.pod.Status.ContainerStatuses {
-		if c.State.Terminated == nil || c.State.Terminated.ExitCode != 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// mainReady reports that every main container runs and is ready, for a status
-// without conditions.
-func (s *scene) mainReady() bool {
-	if len(s.pod.Status.Conditions) > 0 || len(s.pod.Status.ContainerStatuses) < max(1, len(s.pod.Spec.Containers)) {
-		return false
-	}
-	for _, c := range s.pod.Status.ContainerStatuses {
-		if c.State.Running == nil || !c.Ready {
-			return false
-		}
-	}
-	return true
-}
-
-// lostLines show how the earlier sandbox was lost.
-func (s *scene) lostLines() []Line {
-	var lines []Line
-	if !s.ev.changed.IsZero() {
-		lines = append(lines, Line{Time: s.ev.changed, Source: "event", Text: "SandboxChanged: Pod sandbox changed, it will be killed and re-created."})
-	}
-	if !s.ev.rebooted.IsZero() {
-		lines = append(lines, Line{Time: s.ev.rebooted, Source: "event", Text: "Rebooted: node " + s.node})
-	}
-	return lines
-}
-
-func (s *scene) containerLines() []Line {
-	var lines []Line
-	for _, c := range s.containers() {
-		if t := c.State.Terminated; t != nil {
-			lines = append(lines, terminatedLine(c.Name, t))
-		} else if r := c.State.Running; r != nil {
-			lines = append(lines, Line{Time: r.StartedAt.Time, Source: "pod", Text: "container " + c.Name + " is running"})
-		}
-	}
-	return lines
-}
-
-func terminatedLine(name string, t *corev1.ContainerStateTerminated) Line {
-	text := fmt.Sprintf("container %s exited %d", name, t.ExitCode)
-	if t.Reason != "" {
-		text += " (" + t.Reason + ")"
-	}
-	if msg := strings.TrimSpace(t.Message); msg != "" {
-		text += ": " + msg
-	}
-	return Line{Time: t.FinishedAt.Time, Source: "pod", Text: text}
 }
 
 // sandboxAge is how long ago the sandbox was made.

@@ -164,7 +164,7 @@ func volumeBlocked(s *scene) *finding {
 	newest := s.ev.mounts[n-1]
 	volume := volumeIn(newest.Message)
 	f := &finding{
-		cause: VolumeMount, lines: []Line{eventLine(newest)}, names: names{volume: cmp.Or(volume, "named in the message")},
+		cause: VolumeMount, lines: []Line{eventLine(newest)}, names: names{volume: volume},
 		message: fmt.Sprintf("%s waits for a volume: %s", s.who(), firstLine(newest.Message)),
 	}
 	return f.standing(s.ev.mounts...)
@@ -180,9 +180,19 @@ func volumeIn(message string) string {
 	return ""
 }
 
-// sandboxStands reports that the Pod has a sandbox with a network now.
+// sandboxStands reports that the Pod has a sandbox with a network now. Where an
+// older kubelet sets no condition, its work on a container after the last
+// failure tells.
 func (s *scene) sandboxStands() bool {
-	return isTrue(conditionOf(s.pod, corev1.PodReadyToStartContainers)) || s.running()
+	ready := conditionOf(s.pod, corev1.PodReadyToStartContainers)
+	if ready != nil {
+		return isTrue(ready) || s.running()
+	}
+	failed := s.ev.changed
+	if n := len(s.ev.sandbox); n > 0 {
+		failed = later(failed, evidence.EventTime(s.ev.sandbox[n-1]))
+	}
+	return s.running() || s.ev.alive.After(failed)
 }
 
 func (s *scene) running() bool {
@@ -201,6 +211,9 @@ func inProgress(s *scene) *finding {
 			cause: StaleNetworkStatus, lines: append(p.lines, s.lostLines()...),
 			message: s.who() + ": its attachment is shown for an earlier sandbox only",
 		}
+	}
+	if f := s.runsWithoutMultus(); f != nil {
+		return f
 	}
 	if !s.hasRun() && !s.sandboxStands() && len(s.ev.added) == 0 {
 		if f := s.rolloutFault(); f != nil {
@@ -234,7 +247,8 @@ func (s *scene) unlessStale(f *finding) *finding {
 		return f
 	}
 	what, changed := s.configuredAt()
-	if !changed.After(f.at) {
+	// Two clocks: creation times are the API server's, f.at is often the node's.
+	if !changed.After(f.at) || !changed.After(s.pod.CreationTimestamp.Time) {
 		return f
 	}
 	return &finding{

@@ -35,18 +35,18 @@ type Entry struct {
 // Anchor is the cause's place in the documentation.
 func (e Entry) Anchor() string { return "docs/causes.md#" + string(e.Cause) }
 
+// catalogue is the one table; it never changes.
+var catalogue = slices.Concat(passes(), setupFaults(), attachFaults(), guardFaults(), daemonBlocks(), podBlocks())
+
 // Catalogue gives all causes, passes first, then faults, then what tells
 // nothing. The slice is the caller's own.
-func Catalogue() []Entry {
-	return slices.Concat(passes(), setupFaults(), attachFaults(), guardFaults(), daemonBlocks(), podBlocks())
-}
+func Catalogue() []Entry { return slices.Clone(catalogue) }
 
 // Lookup finds a cause.
 func Lookup(c Cause) (Entry, bool) {
-	for _, e := range Catalogue() {
-		if e.Cause == c {
-			return e, true
-		}
+	i := slices.IndexFunc(catalogue, func(e Entry) bool { return e.Cause == c })
+	if i < 0 {
+		return Entry{}, false
 	}
-	return Entry{}, false
+	return catalogue[i], true
 }

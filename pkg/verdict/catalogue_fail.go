@@ -81,7 +81,7 @@ func setupFaults() []Entry {
 			Window:  true,
 			Settles: AtOnce,
 			Summary: "The Pod came up on the primary network alone: Multus never ran. Inconclusive while the daemon was changing, as its conf is away then; a fault when it was stable.",
-			Next:    "see that the Multus conf lies in the CNI conf folder of <node> as its first file (restarting the daemon's Pod writes it), then run the retest again",
+			Next:    "wait until the Multus daemon on <node> is steady, see that its conf lies in the CNI conf folder there as the first file (restarting the daemon's Pod writes it), then run the retest again",
 		},
 		{
 			Cause:   MultusTokenExpired,

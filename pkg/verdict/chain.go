@@ -48,6 +48,21 @@ func (s *scene) notInChain(lines []Line, but string) *finding {
 	return f
 }
 
+// earlyGrace is how long a first container must have run before the absence of
+// any sign of Multus counts while it still runs.
+const earlyGrace = 10 * time.Second
+
+// runsWithoutMultus tells of a Pod out of Multus' hands before its guard gives
+// up. Multus writes the annotation before the sandbox is done, so that a Pod
+// whose first container runs either has it by then or never gets it.
+func (s *scene) runsWithoutMultus() *finding {
+	at := s.ranAt()
+	if at.IsZero() || s.now.Sub(at) < earlyGrace || s.multusRan() || !s.e.Looked(evidence.Events) || !s.ev.any || !s.eventsSurvive() {
+		return nil
+	}
+	return s.notInChain(s.containerLines(), "its containers still run, but")
+}
+
 // chainFault finds why Multus did not run: the conf files where they are known,
 // then whether the daemon was changing when the sandbox was made.
 func (s *scene) chainFault() *finding {

@@ -47,8 +47,9 @@ func (s *scene) conclude(f *finding) Verdict {
 		SandboxFailures: s.ev.failures,
 	}
 	if w := s.first(); w.Name != "" {
-		v.Network = w.Network()
-		v.Interface, v.Addresses = s.attachedAs(w)
+		if p := s.prove(w); p.shown() {
+			v.Network, v.Interface, v.Addresses = w.Network(), w.Interface, textsOf(p.addresses)
+		}
 	}
 	return v
 }
@@ -56,6 +57,9 @@ func (s *scene) conclude(f *finding) Verdict {
 func (s *scene) settled(f *finding, entry Entry) bool {
 	if f.open {
 		return false
+	}
+	if s.ended() {
+		return true
 	}
 	switch entry.Settles {
 	case AtOnce:
@@ -66,6 +70,15 @@ func (s *scene) settled(f *finding, entry Entry) bool {
 		return false
 	}
 	return false
+}
+
+// ended reports a Pod of which nothing more will come.
+func (s *scene) ended() bool {
+	if s.pod == nil || s.pod.DeletionTimestamp != nil {
+		return false
+	}
+	phase := s.pod.Status.Phase
+	return phase == corev1.PodSucceeded || phase == corev1.PodFailed || s.failedContainer() != nil
 }
 
 // fill puts names into the angle brackets of a text; one that is not known
@@ -84,8 +97,8 @@ func (s *scene) fill(text string, n names) string {
 		"<plugin>", cmp.Or(n.plugin, "plugin"),
 		"<dir>", cmp.Or(n.dir, "the CNI folder"),
 		"<address>", cmp.Or(n.address, joinAddresses(w.addresses), "the address"),
-		"<image>", n.image,
-		"<volume>", n.volume,
+		"<image>", cmp.Or(n.image, "named in the message"),
+		"<volume>", cmp.Or(n.volume, "named in the message"),
 	).Replace(text)
 }
 

@@ -36,7 +36,8 @@ func failed(s *scene) *finding {
 func (s *scene) failedContainer() *corev1.ContainerStatus {
 	for _, list := range [][]corev1.ContainerStatus{s.pod.Status.InitContainerStatuses, s.pod.Status.ContainerStatuses} {
 		for i := range list {
-			if t := list[i].State.Terminated; t != nil && t.ExitCode != 0 {
+			// A sidecar is stopped at the Pod's end and may well exit non-zero.
+			if t := list[i].State.Terminated; t != nil && t.ExitCode != 0 && !s.isSidecar(list[i].Name) {
 				return &list[i]
 			}
 		}

@@ -19,6 +19,7 @@ var (
 		"unreachable via", "host unreachable", "is unreachable", "unreachable", "not reachable", "no reply", "no answer",
 		"no response", "did not answer", "did not reply", "does not answer", "does not reply", "not answering",
 		"100% packet loss", "received 0 response", "no route to host", "never came back",
+		"cannot reach", "can't reach", "could not reach", "timed out waiting for reply", "timeout waiting for reply", "ping timed out",
 	}
 	goneWords = []string{
 		"missing", "gone", "disappeared", "vanished", "not found", "does not exist", "no such device", "was removed", "lost", "cannot find device",
@@ -46,7 +47,7 @@ func (s *scene) guardFault(line string) (Cause, names) {
 	case strings.Contains(low, "network is unreachable"), strings.Contains(low, "network unreachable"):
 		// No route in the Pod: nothing was sent, so that nothing could come back.
 		return "", names{}
-	case s.isMacvlan() && (containsAny(low, hostWords) || s.isNodeAddress(addrs)):
+	case s.isMacvlan() && (containsAny(low, hostWords) || hasWord(low, strings.ToLower(s.node)) || s.isNodeAddress(addrs)):
 		return MacvlanHostIsolation, names{}
 	case len(addrs) > 0 || s.namesWanted(low) || strings.Contains(low, "gateway"):
 		return L2Unreachable, names{}

@@ -1,7 +1,6 @@
 package verdict
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,54 +15,43 @@ import (
 // newest tells how things are, older ones only whether it was seen before.
 const maxFailures = 32
 
-// sandboxFault is rule 9. Failures are history once the sandbox stands.
+// sandboxFault is rule 9. Failures are history once the sandbox stands. The
+// newest that is understood decides, unless a newer one of another attempt is
+// not: then older words no longer tell how things are.
 func sandboxFault(s *scene) *finding {
 	if s.hasRun() || s.sandboxStands() {
 		return nil
 	}
-	var unknown *finding
 	failures := s.ev.sandbox
 	if len(failures) > maxFailures {
 		failures = failures[len(failures)-maxFailures:]
 	}
-	for _, ev := range slices.Backward(failures) {
-		f := s.faultIn(ev)
-		if f == nil {
-			continue
+	found := make([]*finding, len(failures))
+	for i, ev := range failures {
+		found[i] = s.faultIn(ev)
+	}
+	var newest *finding
+	for _, f := range slices.Backward(found) {
+		switch {
+		case f.cause != SandboxFailed && (newest == nil || newest.at.Sub(f.at) < RepeatAfter):
+			return s.sawAgain(f, found, failures)
+		case newest == nil:
+			newest = f
 		}
-		if f.cause == SandboxFailed {
-			if unknown == nil {
-				unknown = f
-			}
-			continue
-		}
-		// Older words than the newest that are known stand only where the newest
-		// are not understood.
-		if unknown != nil && !sameStory(ev, unknown) {
-			break
-		}
-		return s.sawAgain(f, failures)
 	}
 	if f := s.missingNAD(); f != nil {
 		return f
 	}
-	return unknown
-}
-
-// sameStory is true for events so near in time that they tell of one attempt.
-func sameStory(ev *corev1.Event, unknown *finding) bool {
-	return unknown.lines[0].Time.Sub(evidence.EventTime(ev)) < RepeatAfter
+	return newest
 }
 
 // sawAgain counts the sightings of a fault over all failures that tell it.
-func (s *scene) sawAgain(f *finding, failures []*corev1.Event) *finding {
-	var seen []*corev1.Event
-	for _, ev := range failures {
-		if other := s.faultIn(ev); other != nil && other.cause == f.cause {
-			seen = append(seen, ev)
+func (s *scene) sawAgain(f *finding, found []*finding, failures []*corev1.Event) *finding {
+	for i, other := range found {
+		if other.cause == f.cause {
+			f.since(failures[i])
 		}
 	}
-	f.since(seen...)
 	if f.cause == NADNotFound {
 		f.lines = append(f.lines, eventLines(newestOf(s.ev.noNAD))...)
 	}
@@ -113,7 +101,7 @@ func (s *scene) fault(f *multus.Failure) *finding {
 	if plugin, dirs, ok := missingPlugin(f.Text); ok {
 		return s.pluginMissing(f, z, plugin, dirs)
 	}
-	for _, sig := range signatures() {
+	for _, sig := range signatures {
 		if sig.matches(z, f.Text) {
 			return s.refine(sig.cause, f)
 		}
@@ -174,121 +162,6 @@ func delegatesToItself(f *multus.Failure) bool {
 		}
 	}
 	return false
-}
-
-// missingPlugin reads libcni's `failed to find plugin "p" in path [dirs]`.
-func missingPlugin(text string) (plugin, dirs string, ok bool) {
-	_, rest, ok := strings.Cut(text, `failed to find plugin "`)
-	if !ok {
-		return "", "", false
-	}
-	plugin, rest, ok = strings.Cut(rest, `" in path [`)
-	if !ok {
-		return "", "", false
-	}
-	dirs, _, _ = strings.Cut(rest, "]")
-	return plugin, uniqueFields(dirs), true
-}
-
-// uniqueFields drops what is doubled: thin Multus searches binDir and CNI_PATH,
-// often the same.
-func uniqueFields(list string) string {
-	var seen []string
-	for field := range strings.FieldsSeq(list) {
-		if !slices.Contains(seen, field) {
-			seen = append(seen, field)
-		}
-	}
-	return strings.Join(seen, ", ")
-}
-
-func (s *scene) pluginMissing(f *multus.Failure, z zone, plugin, dirs string) *finding {
-	found := &finding{names: names{plugin: plugin, dir: dirs}}
-	inside := f.Reached(multus.LayerDaemon) || f.Reached(multus.LayerDelegate) || f.Reached(multus.LayerMultus)
-	switch {
-	case isMetaPlugin(plugin) && inside:
-		found.cause = MultusSelfDelegation
-	case isMetaPlugin(plugin):
-		found.cause = MetaPluginMissing
-	case z == inSecondary:
-		found.cause = DelegatePluginMissing
-	default:
-		found.cause = PrimaryPluginUnresolved
-	}
-	found.message = fmt.Sprintf("%s: plugin %q is not in %s", s.who(), plugin, cmp.Or(dirs, "any directory searched"))
-	if net := f.Network(); net != "" {
-		found.message += fmt.Sprintf(" (network %s)", net)
-	}
-	return found
-}
-
-// masterIn reads the name in `failed to lookup master "x"`.
-func masterIn(text string) string {
-	_, rest, ok := strings.Cut(text, `master "`)
-	if !ok {
-		return ""
-	}
-	name, _, _ := strings.Cut(rest, `"`)
-	return name
-}
-
-// isLookup matches Multus' failure to get a NetworkAttachmentDefinition, in the
-// words of v3 and v4.
-func isLookup(text string) bool {
-	return strings.Contains(text, "cannot find a network-attachment-definition") ||
-		strings.Contains(text, "failed to get network resource") ||
-		strings.Contains(text, "network-attachment-definition") && strings.Contains(text, "not found")
-}
-
-// lookupFault reads why Multus could not get a NetworkAttachmentDefinition: the
-// API's own answer stands behind its name.
-func (s *scene) lookupFault(text string) *finding {
-	f := &finding{cause: NADNotFound}
-	for _, sig := range multusSignatures() {
-		switch sig.cause {
-		case MultusTokenExpired, MultusCAMismatch, MultusRBACMissing:
-			if sig.matches(inMultus, text) {
-				return &finding{cause: sig.cause}
-			}
-		}
-	}
-	if crd := crdTerminating(s); crd != nil {
-		return crd
-	}
-	if strings.Contains(text, "dial tcp") || strings.Contains(text, "i/o timeout") {
-		return &finding{cause: APIServerUnreachable}
-	}
-	if _, rest, ok := strings.Cut(text, "cannot find a network-attachment-definition ("); ok {
-		name, rest, _ := strings.Cut(rest, ") in namespace (")
-		ns, _, _ := strings.Cut(rest, ")")
-		f.message = fmt.Sprintf("%s asks for NetworkAttachmentDefinition %s/%s, which is not there", s.who(), ns, name)
-	}
-	return f
-}
-
-// isPodMissing: Multus did not find the Pod, in the informer's words (`pod "x"
-// not found`) or in the API's (`pods "x" not found`).
-func isPodMissing(text string) bool {
-	return strings.Contains(text, `pod "`) && strings.Contains(text, `" not found`) ||
-		strings.Contains(text, `pods "`) && strings.Contains(text, `" not found`)
-}
-
-// podMissing: a Pod that is there and that the daemon's cache does not hold
-// means a stale cache; else it was gone while being attached.
-func (s *scene) podMissing(text string) *finding {
-	if strings.Contains(text, `pods "`) {
-		// Kubelet tries again for a Pod that is there after all.
-		return &finding{cause: PodDeletedDuringAdd, open: true}
-	}
-	f := &finding{cause: DaemonInformerStale}
-	if daemon := s.e.DaemonPod(s.node); daemon != nil {
-		for _, l := range s.e.PodLogs {
-			if l.Pod.UID == daemon.UID && strings.Contains(l.Log, "failed to sync pod informer cache") {
-				f.lines = append(f.lines, Line{Source: "log", Text: "failed to sync pod informer cache"})
-			}
-		}
-	}
-	return f
 }
 
 // noRuntimeNetwork: the runtime has no network; whether because its first conf

@@ -145,13 +145,8 @@ func crashCause(t *corev1.ContainerStateTerminated) Cause {
 	if t == nil {
 		return RolloutStuck
 	}
-	for _, sig := range multusSignatures() {
-		switch sig.cause {
-		case MultusTokenExpired, MultusCAMismatch, MultusRBACMissing:
-			if sig.matches(inMultus, t.Message) {
-				return sig.cause
-			}
-		}
+	if cause := apiRefusal(t.Message); cause != "" {
+		return cause
 	}
 	const bySignal = 128
 	if t.ExitCode > bySignal || neverRan(t.Reason) {

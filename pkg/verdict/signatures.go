@@ -35,6 +35,8 @@ type signature struct {
 	all []string
 	// any of these is enough; none listed asks for nothing more.
 	any []string
+	// none of these may be there.
+	none []string
 }
 
 func (sig *signature) matches(z zone, text string) bool {
@@ -46,16 +48,15 @@ func (sig *signature) matches(z zone, text string) bool {
 			return false
 		}
 	}
-	return len(sig.any) == 0 || containsAny(text, sig.any)
+	return !containsAny(text, sig.none) && (len(sig.any) == 0 || containsAny(text, sig.any))
 }
 
-// signatures gives the table in the order of precedence: what names its fault
+// signatures is the table in the order of precedence: what names its fault
 // outright comes first, bare errno texts last. "failed to find plugin" is not
-// here: its meaning depends on the plugin's name.
-func signatures() []signature {
-	return append(multusSignatures(), delegateSignatures()...)
-}
+// here: its meaning depends on the plugin's name. It never changes.
+var signatures = slices.Concat(multusSignatures(), pluginSignatures(), errnoSignatures())
 
+// multusSignatures are the words of the runtime and of Multus itself.
 func multusSignatures() []signature {
 	return []signature{
 		{cause: SandboxImagePull, zones: inRuntime, any: []string{
@@ -99,10 +100,6 @@ func multusSignatures() []signature {
 	}
 }
 
-func delegateSignatures() []signature {
-	return append(pluginSignatures(), errnoSignatures()...)
-}
-
 // pluginSignatures are the words of libcni and of the plugins.
 func pluginSignatures() []signature {
 	return []signature{
@@ -144,10 +141,12 @@ func pluginSignatures() []signature {
 
 // errnoSignatures are what the kernel says; they come last, as they say little.
 func errnoSignatures() []signature {
+	// The same errno of a socket is not about the network's own address.
+	sockets := []string{"listen ", "bind: ", "dial "}
 	return []signature{
 		{cause: HostLSMDenied, zones: anywhere, any: []string{"SELinux", "selinux", "AppArmor", "apparmor", "avc:  denied"}},
-		{cause: MACAddressInvalid, zones: inSecondary, all: []string{"cannot assign requested address"}},
-		{cause: MACAddressInUse, zones: inSecondary, all: []string{"address already in use"}},
+		{cause: MACAddressInvalid, zones: inSecondary, all: []string{"cannot assign requested address"}, none: sockets},
+		{cause: MACAddressInUse, zones: inSecondary, all: []string{"address already in use"}, none: sockets},
 		{cause: MacvlanParentBusy, zones: inSecondary, all: []string{"device or resource busy"}},
 		{cause: MultusNotPrivileged, zones: inMultus | inDelegate, all: []string{"operation not permitted"}},
 		{cause: HostLSMDenied, zones: anywhere, all: []string{"permission denied"}, any: []string{
@@ -219,4 +218,15 @@ func isSecondaryPlugin(plugin string) bool {
 		return true
 	}
 	return false
+}
+
+// apiRefusal reads how the API server refused Multus, empty where it did not.
+func apiRefusal(text string) Cause {
+	refusals := []Cause{MultusTokenExpired, MultusCAMismatch, MultusRBACMissing}
+	for _, sig := range signatures {
+		if slices.Contains(refusals, sig.cause) && sig.matches(inMultus, text) {
+			return sig.cause
+		}
+	}
+	return ""
 }

@@ -15,7 +15,9 @@ const (
 	stdin     = `{"cniVersion":"0.3.1","name":"multus-cni-network","type":"multus-shim"}`
 )
 
-func thin(m string) string { return `plugin type="multus" name="multus-cni-network" failed (add): ` + m }
+func thin(m string) string {
+	return `plugin type="multus" name="multus-cni-network" failed (add): ` + m
+}
 
 func bare(m string) string { return m }
 

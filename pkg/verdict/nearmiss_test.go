@@ -1,0 +1,103 @@
+package verdict
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/vlan50/kubectl-vlan50/pkg/evidence"
+)
+
+// nearMisses look like a cause that they are not. Each says which it must not
+// be taken for, and what it is instead.
+var nearMisses = []struct {
+	name    string
+	not     Cause
+	want    []Cause
+	changes []change
+}{
+	{"connection refused by the API server, not by multus.sock", DaemonUnreachable, []Cause{APIServerUnreachable}, []change{failing(containerd(thin(own(`error getting pod: Get "https://10.0.0.1:443/api": dial tcp 10.0.0.1:443: connect: connection refused`)[0])))}},
+	{"connection refused by the dhcp daemon, not by multus.sock", DaemonUnreachable, []Cause{DHCPDaemonMissing}, []change{failing(containerd(thin(delegate(bySecondary, `error dialing DHCP daemon: dial unix /run/cni/dhcp.sock: connect: connection refused`)[0])))}},
+	{"connection refused by another delegate's agent", APIServerUnreachable, []Cause{SandboxFailed}, []change{failing(containerd(thin(delegate(byPrimary, `error calling agent: Post "http://localhost:50051": dial tcp 127.0.0.1:50051: connect: connection refused`)[0])))}},
+	{"connection refused by the runtime's own registry", DaemonUnreachable, []Cause{SandboxImagePull}, []change{failing(`Failed to create pod sandbox: rpc error: code = Unknown desc = failed to get sandbox image "r/pause:3": dial tcp 192.0.2.1:443: connect: connection refused`)}},
+	{"connection refused told by the guard", DaemonUnreachable, []Cause{GuardFailed}, []change{attached(), guardSays("wget: can't connect to remote host (198.51.100.9): Connection refused")}},
+	{"no networks found by containerd, not by Multus", NADConfigMissing, []Cause{DefaultNetworkNotReady}, []change{failing(`Failed to create pod sandbox: rpc error: code = Unknown desc = failed to setup network for sandbox "5c": no networks found in /etc/cni/net.d`)}},
+	{"no networks found by Multus, not by containerd", DefaultNetworkNotReady, []Cause{NADConfigMissing}, []change{failing(containerd(thin(own("GetCNIConfig: err in GetCNIConfigFromFile: No networks found in /etc/cni/multus/net.d")[0])))}},
+	{"timed out in the shim", DefaultNetworkNotReady, []Cause{DaemonUnreachable, ShimDaemonVersionSkew}, []change{failing(containerd(shim(shimWaited)))}},
+	{"timed out in Multus on its readiness file", DaemonUnreachable, []Cause{DefaultNetworkNotReady}, []change{failing(containerd(thin(own("have you checked that your default network is ready? still waiting for readinessindicatorfile @ /x. pollimmediate error: timed out waiting for the condition")[0])))}},
+	{"timed out in kubelet on a volume", DaemonUnreachable, []Cause{VolumeMount}, []change{event(9*time.Second, "FailedMount", "Unable to attach or mount volumes: unmounted volumes=[script]: timed out waiting for the condition", "kubelet")}},
+	{"timed out in the guard", L2Unreachable, []Cause{GuardFailed}, []change{attached(), guardSays("timed out after 30 s")}},
+	{"deadline of the sandbox call", DaemonUnreachable, []Cause{SandboxFailed}, []change{failing("Failed to create pod sandbox: rpc error: code = DeadlineExceeded desc = context deadline exceeded")}},
+	{"macvlan missing for another network of the Pod's", PrimaryPluginUnresolved, []Cause{DelegatePluginMissing}, []change{eth0(1), failing(containerd(thin(delegate("other-conf", `failed to find plugin "macvlan" in path [/opt/cni/bin]`)[0]))), without(evidence.Networks)}},
+	{"flannel missing, nothing attached", DelegatePluginMissing, []Cause{PrimaryPluginUnresolved}, []change{failing(containerd(thin(delegate(byPrimary, `failed to find plugin "flannel" in path [/opt/cni/bin]`)[0])))}},
+	{"multus missing below Multus", MetaPluginMissing, []Cause{MultusSelfDelegation}, []change{failing(containerd(thin(delegate(byPrimary, `failed to find plugin "multus" in path [/opt/cni/bin]`)[0])))}},
+	{"a plugin whose name begins like Multus", MetaPluginMissing, []Cause{PrimaryPluginUnresolved, DelegatePluginMissing, SandboxFailed}, []change{failing(containerd(`failed to find plugin "multus-helper" in path [/opt/cni/bin]`))}},
+	{"address already in use by a listener", MACAddressInUse, []Cause{SandboxFailed}, []change{failing(containerd(thin(delegate(byPrimary, "listen tcp 127.0.0.1:9000: bind: address already in use")[0])))}},
+	{"address already in use by a listener of the network's plugin", MACAddressInUse, []Cause{SandboxFailed}, []change{failing(containerd(thin(delegate(bySecondary, "listen unix /run/x.sock: bind: address already in use")[0])))}},
+	{"Link not found in the primary network", MasterLinkMissing, []Cause{SandboxFailed}, []change{failing(containerd(thin(delegate(byPrimary, "Link not found")[0])))}},
+	{"not found of the Pod, not of the NAD", NADNotFound, []Cause{DaemonInformerStale}, []change{failing(containerd(thin(own(`error waiting for pod: pod "probe" not found`)[0])))}},
+	{"forbidden by a quota, not to Multus", MultusRBACMissing, []Cause{SandboxFailed}, []change{failing(containerd(thin(own(`error getting pod: pods "probe" is forbidden: exceeded quota`)[0])))}},
+	{"permission denied without a word of where", HostLSMDenied, []Cause{SandboxFailed}, []change{failing(containerd(thin(delegate(bySecondary, "permission denied")[0])))}},
+	{"interface exists in the guard's words", IfnameCollision, []Cause{GuardFailed}, []change{attached(), guardSays("ip: RTNETLINK answers: File exists")}},
+	{"no duplicate found, then another fault", DuplicateAddress, []Cause{GuardFailed}, []change{attached(), guardSays("no duplicate address for 198.51.100.7\nscript line 12: bad substitution")}},
+	{"a reply from the gateway is good news", DuplicateAddress, []Cause{GuardFailed}, []change{attached(), guardSays("Unicast reply from 198.51.100.1 [02:42:00:00:00:01]\nassertion failed")}},
+	{"the primary gateway is silent", L2Unreachable, []Cause{GuardFailed}, []change{attached(), guardSays("gateway 10.1.2.1 unreachable via eth0")}},
+	{"no route in the Pod", L2Unreachable, []Cause{GuardFailed}, []change{attached(), guardSays("ping: sendto: Network is unreachable")}},
+	{"host unreachable is not the host itself", MacvlanHostIsolation, []Cause{L2Unreachable}, []change{attached(), guardSays("From 198.51.100.7 icmp_seq=1 Destination Host Unreachable")}},
+	{"net1 missing before it was ever there", MasterLinkRecreated, []Cause{MultusNotInChain}, []change{ran("net1 missing")}},
+	{"net10 is not net1", MasterLinkRecreated, []Cause{GuardFailed}, []change{attached(), guardSays("interface net10 not found")}},
+	{"another UID's missing plugin", DelegatePluginMissing, []Cause{AttemptInProgress}, []change{eventOf(otherUID, 9*time.Second, 4, "FailedCreatePodSandBox", containerd(thin(delegate(bySecondary, `failed to find plugin "macvlan" in path [/opt/cni/bin]`)[0])), "kubelet")}},
+	{"another UID's attachment", OK, []Cause{MultusNotInChain}, []change{eventOf(otherUID, 3*time.Second, 1, "AddedInterface", "Add net1 [198.51.100.7/24] from lab/storage", "multus"), started(5 * time.Second), done()}},
+	{"AddedInterface by somebody else", OK, []Cause{MultusNotInChain}, []change{event(3*time.Second, "AddedInterface", "Add net1 [198.51.100.7/24] from lab/storage", "impostor"), started(5 * time.Second), done()}},
+	{"net1 of another network", OK, []Cause{EvidenceIncomplete}, []change{eth0(1), event(3*time.Second, "AddedInterface", "Add net1 [198.51.100.7/24] from lab/other", "multus"), started(5 * time.Second), done()}},
+	{"an address that only begins the same", OK, []Cause{StaticIPMissing}, []change{eth0(1), event(3*time.Second, "AddedInterface", "Add net1 [198.51.100.70/24] from lab/storage", "multus"), started(5 * time.Second), done()}},
+	{"one of two networks", OK, []Cause{EvidenceIncomplete}, []change{networks("storage,second"), attached(), done()}},
+	{"Succeeded with a container that failed", OK, []Cause{GuardFailed}, []change{attached(), done(), canary(func(p *corev1.Pod) {
+		p.Status.InitContainerStatuses[0].State = ended(1, "Error", "", time.Minute)
+	})}},
+	{"Running, guard not done", OK, []Cause{AttemptInProgress}, []change{attached(), canary(func(p *corev1.Pod) {
+		p.Status.Phase = corev1.PodRunning
+		p.Status.InitContainerStatuses[0].State = runs(5 * time.Second)
+		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue})
+	})}},
+	{"words of a plugin in a delegate's mouth", MultusTokenExpired, []Cause{SandboxFailed}, []change{failing(containerd(thin(delegate(bySecondary, "agent says: Unauthorized")[0])))}},
+	{"a failure that is history", DelegatePluginMissing, []Cause{AttemptInProgress}, []change{failing(containerd(thin(delegate(bySecondary, `failed to find plugin "macvlan" in path [/opt/cni/bin]`)[0]))), attached()}},
+	{"a daemon that lacks memory once", DaemonOOM, []Cause{DaemonUnreachable}, []change{failing(containerd(shim(refused))), daemonStatus(runs(4*time.Minute), ended(137, "OOMKilled", "", 4*time.Minute), 1)}},
+	{"a daemon killed by a signal", MultusConfigRejected, []Cause{RolloutStuck}, []change{noCanary(), daemonStatus(waits("CrashLoopBackOff", ""), ended(139, "Error", "", 0), 4)}},
+	{"a listing of another node", MultusConfWrongDir, []Cause{MultusNotInChain}, []change{ran("net1 missing"), hostFiles("/etc/cni/net.d", "/run/cni", "00-multus.conf"), func(e *evidence.Evidence) { e.HostFiles[0].Node = "worker-8" }}},
+	{"a DaemonSet under another name is not gone", StaleMultusConf, []Cause{DaemonUnreachable}, []change{failing(containerd(shim(noSocket))), func(e *evidence.Evidence) { e.DaemonSet.Name = "kube-multus-ds" }}},
+	{"DaemonSets were not looked at", StaleMultusConf, []Cause{DaemonUnreachable}, []change{noDaemonSet(), without(evidence.DaemonSets), failing(containerd(shim(noSocket)))}},
+	{"words that nobody knows", "", []Cause{SandboxFailed}, []change{failing("Failed to create pod sandbox: rpc error: code = Unknown desc = the frobnicator is out of blinker fluid")}},
+}
+
+func TestNearMisses(t *testing.T) {
+	const least = 20
+	if len(nearMisses) < least {
+		t.Fatalf("%d near misses, want at least %d", len(nearMisses), least)
+	}
+	for _, row := range nearMisses {
+		t.Run(row.name, func(t *testing.T) {
+			e := build(row.changes...)
+			got := Decide(e, e.CollectedAt)
+			if got.Cause == row.not || !slices.Contains(row.want, got.Cause) {
+				t.Errorf("got %s %s, want one of %v, never %q\n%s", got.Outcome, got.Cause, row.want, row.not, got.Message)
+			}
+			if got.Cause == SandboxFailed && got.Outcome != Inconclusive {
+				t.Errorf("unknown words gave %s", got.Outcome)
+			}
+		})
+	}
+}
+
+func TestUnknownWordsAreShownRaw(t *testing.T) {
+	const words = "the frobnicator is out of blinker fluid"
+	e := build(failing("Failed to create pod sandbox: rpc error: code = Unknown desc = " + words))
+	got := Decide(e, now)
+	if !slices.ContainsFunc(got.Lines, func(l Line) bool {
+		return l.Text == "FailedCreatePodSandBox: Failed to create pod sandbox: rpc error: code = Unknown desc = "+words
+	}) {
+		t.Errorf("the raw line is not among %v", got.Lines)
+	}
+}
