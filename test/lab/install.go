@@ -1,0 +1,112 @@
+//go:build linux
+
+package lab
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/vlan50/kubectl-vlan50/test/lab/node"
+)
+
+//go:embed manifests/*.yaml
+var manifests embed.FS
+
+// The manifests of the reference site, in the order they are applied.
+const (
+	manifestCRD       = "10-crd.yaml"
+	manifestRBAC      = "20-rbac.yaml"
+	manifestDaemonSet = "30-daemonset.yaml"
+	manifestNetwork   = "40-network.yaml"
+	manifestGuard     = "50-guard.yaml"
+	manifestCanary    = "60-canary.yaml"
+)
+
+// multusWithin is how long the first start of Multus may take.
+const multusWithin = 2 * time.Minute
+
+// Manifest is the path of a manifest with the digests of this lab's images.
+func (l *Lab) Manifest(name string) string { return filepath.Join(l.dir, "manifests", name) }
+
+// CanaryManifest is the path of the canary's manifest.
+func (l *Lab) CanaryManifest() string { return l.Manifest(manifestCanary) }
+
+func (l *Lab) writeManifests(references map[string]string) error {
+	entries, err := manifests.ReadDir("manifests")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(l.Manifest(""), 0o755); err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		data, err := manifests.ReadFile("manifests/" + entry.Name())
+		if err != nil {
+			return err
+		}
+		if data, err = pin(data, references); err != nil {
+			return fmt.Errorf("%s: %w", entry.Name(), err)
+		}
+		if err := os.WriteFile(l.Manifest(entry.Name()), data, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// install applies the manifests in order. The canary waits until Multus has
+// written its conf: made any earlier it would come up on flannel alone.
+func (l *Lab) install(ctx context.Context, progress io.Writer) error {
+	fmt.Fprintln(progress, "applying the manifests of the reference site")
+	for _, args := range [][]string{
+		{"apply", "-f", l.Manifest(manifestCRD), "-f", l.Manifest(manifestRBAC), "-f", l.Manifest(manifestDaemonSet)},
+		{"wait", "--for=condition=Established", "-f", l.Manifest(manifestCRD)},
+		{"apply", "-f", l.Manifest(manifestNetwork), "-f", l.Manifest(manifestGuard)},
+	} {
+		if _, err := l.Kubectl(ctx, args...); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintln(progress, "waiting for Multus")
+	if err := l.waitConf(ctx); err != nil {
+		return err
+	}
+	_, err := l.Kubectl(ctx, "apply", "-f", l.CanaryManifest())
+	return err
+}
+
+// waitConf waits until Multus has written its CNI conf.
+func (l *Lab) waitConf(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, multusWithin)
+	defer cancel()
+	for {
+		if info, err := os.Stat(l.path(node.MultusConf)); err == nil && info.Size() > 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("Multus has not written %s: %w", node.MultusConf, context.Cause(ctx))
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// Kubectl runs the lab's kubectl against it and gives its standard output.
+func (l *Lab) Kubectl(ctx context.Context, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, l.kubectl(), args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+l.Kubeconfig())
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return string(out), fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(stderr.String()))
+	}
+	return string(out), nil
+}

@@ -1,0 +1,205 @@
+//go:build lab && linux
+
+package lab_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vlan50/kubectl-vlan50/test/lab"
+	"github.com/vlan50/kubectl-vlan50/test/lab/node"
+)
+
+// TestLeavesNothing compares the machine before and after the lab, however it
+// ended.
+func TestLeavesNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts the lab three times")
+	}
+	for _, end := range []struct {
+		name string
+		do   func(*testing.T)
+	}{
+		{"up and down", func(t *testing.T) { up(t) }},
+		{"the lab crashed", func(t *testing.T) { crash(t, up(t)) }},
+		{"the start was interrupted", interruptStart},
+	} {
+		t.Run(end.name, func(t *testing.T) {
+			down(t)
+			before := machine(t)
+			end.do(t)
+			down(t)
+			if diff := cmp.Diff(before, machine(t)); diff != "" {
+				t.Errorf("the lab left something (-before +after):\n%s", diff)
+			}
+			if _, err := lab.Open(); err == nil {
+				t.Error("a lab is still up")
+			}
+		})
+	}
+	up(t)
+}
+
+func up(t *testing.T) *lab.Lab {
+	t.Helper()
+	start := time.Now()
+	l, err := lab.Up(t.Context(), t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("up in %s", time.Since(start).Round(100*time.Millisecond))
+	return l
+}
+
+func down(t *testing.T) {
+	t.Helper()
+	if err := lab.Down(t.Output()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// crash ends the lab's first process behind its back.
+func crash(t *testing.T, l *lab.Lab) {
+	t.Helper()
+	if err := syscall.Kill(l.PID(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		if syscall.Kill(l.PID(), 0) != nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the lab lives on without its first process")
+		}
+	}
+}
+
+// interruptStart cancels a start while the cluster comes up.
+func interruptStart(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if _, err := lab.Up(ctx, t.Output()); err == nil {
+		t.Fatal("the lab was up before it could be interrupted")
+	}
+}
+
+// snapshot is what a lab could leave on a machine.
+type snapshot struct {
+	Namespaces, Processes, Mounts, Links, Cgroups, Files []string
+}
+
+func machine(t *testing.T) snapshot {
+	t.Helper()
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache = filepath.Join(cache, "kubectl-vlan50")
+	namespaces, processes := processes(t, cache)
+	return snapshot{
+		Namespaces: namespaces, Processes: processes,
+		Mounts: mounts(t), Links: links(t), Cgroups: cgroups(t), Files: files(t, cache),
+	}
+}
+
+// processes gives the namespaces that any process is in, and the processes of
+// the lab's programs.
+func processes(t *testing.T, cache string) (namespaces, running []string) {
+	t.Helper()
+	links, err := filepath.Glob("/proc/[0-9]*/ns/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, link := range links {
+		// A process that has just ended has none.
+		if target, err := os.Readlink(link); err == nil && !slices.Contains(namespaces, target) {
+			namespaces = append(namespaces, target)
+		}
+	}
+	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range lines {
+		data, _ := os.ReadFile(path)
+		line := strings.ReplaceAll(string(data), "\x00", " ")
+		if strings.HasPrefix(line, "vlan50-lab") || strings.HasPrefix(line, node.ToolDir) || strings.HasPrefix(line, cache) {
+			running = append(running, line)
+		}
+	}
+	slices.Sort(namespaces)
+	return namespaces, running
+}
+
+func mounts(t *testing.T) []string {
+	t.Helper()
+	data, err := os.ReadFile("/proc/self/mounts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.Sorted(strings.Lines(string(data)))
+}
+
+func links(t *testing.T) []string {
+	t.Helper()
+	interfaces, err := net.Interfaces()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, i := range interfaces {
+		names = append(names, i.Name)
+	}
+	return names
+}
+
+// cgroups are the folders a kubelet makes, in any hierarchy.
+func cgroups(t *testing.T) []string {
+	t.Helper()
+	return walk(t, "/sys/fs/cgroup", func(path string, entry fs.DirEntry) bool {
+		return entry.IsDir() && (strings.Contains(path, node.CgroupName) || strings.Contains(path, "kubepods"))
+	})
+}
+
+// files are those of the folders that clusters and package managers write to,
+// and the lab's own in the cache that are of one run.
+func files(t *testing.T, cache string) []string {
+	t.Helper()
+	var all []string
+	for _, dir := range []string{"/etc", "/opt", "/run", "/usr/local/bin", "/var/lib", "/var/log"} {
+		all = append(all, walk(t, dir, func(string, fs.DirEntry) bool { return true })...)
+	}
+	return append(all, walk(t, cache, func(path string, _ fs.DirEntry) bool {
+		return strings.HasPrefix(path, filepath.Join(cache, "lab"))
+	})...)
+}
+
+func walk(t *testing.T, root string, wanted func(string, fs.DirEntry) bool) []string {
+	t.Helper()
+	var found []string
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err == nil && wanted(path, entry) {
+			found = append(found, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}

@@ -1,0 +1,79 @@
+//go:build lab && linux
+
+package lab_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/vlan50/kubectl-vlan50/test/buildcache"
+	"github.com/vlan50/kubectl-vlan50/test/lab"
+	"github.com/vlan50/kubectl-vlan50/test/lab/node"
+)
+
+// TestMain gives the tests a lab, and leaves the machine as it was found: with
+// the lab that was up, or with none.
+func TestMain(m *testing.M) {
+	if code, mine := node.Main(os.Args); mine {
+		os.Exit(code)
+	}
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	_, openErr := lab.Open()
+	if openErr != nil {
+		defer func() {
+			if err := lab.Down(os.Stderr); err != nil {
+				fmt.Fprintln(os.Stderr, "lab:", err)
+			}
+		}()
+	}
+	l, err := lab.Up(ctx, os.Stderr)
+	if err == nil {
+		err = l.Reset(ctx)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "lab:", err)
+		return 1
+	}
+	code := m.Run()
+	if openErr != nil {
+		return code
+	}
+	if l, err = lab.Up(ctx, os.Stderr); err == nil {
+		err = l.Restore(ctx)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "lab:", err)
+		return 1
+	}
+	return code
+}
+
+// open gives the lab that TestMain has started.
+func open(t *testing.T) *lab.Lab {
+	t.Helper()
+	l, err := lab.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// projectFile is the path of a file of the project.
+func projectFile(t *testing.T, path ...string) string {
+	t.Helper()
+	root, err := buildcache.Root(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(append([]string{root}, path...)...)
+}

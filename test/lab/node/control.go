@@ -1,0 +1,65 @@
+//go:build linux
+
+package node
+
+import (
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"syscall"
+)
+
+// serveControl takes commands over a socket in the state folder:
+// GET /services lists them, POST /services/NAME/{start,stop,kill} acts.
+func serveControl(s *supervisor) error {
+	listener, err := net.Listen("unix", stateDir+"/"+ControlSocket)
+	if err != nil {
+		return err
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /services", func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(s.status())
+	})
+	for action, do := range map[string]func(string) error{
+		"start": s.start,
+		"stop":  func(name string) error { return s.stop(name, syscall.SIGTERM) },
+		"kill":  func(name string) error { return s.stop(name, syscall.SIGKILL) },
+	} {
+		mux.HandleFunc("POST /services/{name}/"+action, func(w http.ResponseWriter, r *http.Request) {
+			if err := do(r.PathValue("name")); err != nil {
+				http.Error(w, err.Error(), http.StatusInternalServerError)
+			}
+		})
+	}
+	go func() { _ = http.Serve(listener, mux) }() //nolint:gosec // one local client; it ends with the lab
+	return nil
+}
+
+// forward carries what comes in at a listener of the host to the API server.
+// The listener was opened by the host side: a socket belongs to the network
+// namespace it was made in, whoever accepts from it.
+func forward(listener net.Listener) {
+	for {
+		client, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			server, err := net.Dial("tcp", address+":443")
+			if err != nil {
+				client.Close()
+				return
+			}
+			go pipe(client, server)
+			pipe(server, client)
+		}()
+	}
+}
+
+// pipe copies until either side ends, and then ends both.
+func pipe(to, from net.Conn) {
+	_, _ = io.Copy(to, from)
+	to.Close()
+	from.Close()
+}

@@ -1,0 +1,153 @@
+//go:build linux
+
+package node
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// enterRoot gives the process, and all that it starts, a root file system of
+// its own in memory. Of the host it sees the programs (/usr and the like),
+// devices and /sys; nothing of the host can be written by accident, no folder
+// has to be made there, and all is gone with the mount namespace.
+func enterRoot(state string, tools map[string]string) error {
+	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("making mounts private: %w", err)
+	}
+	root := filepath.Join(state, "root")
+	if err := os.MkdirAll(root, 0o755); err != nil {
+		return err
+	}
+	if err := syscall.Mount("lab", root, "tmpfs", 0, "mode=755"); err != nil {
+		return fmt.Errorf("mounting the root file system: %w", err)
+	}
+	if err := fillRoot(root, state, tools); err != nil {
+		return err
+	}
+	return pivot(root)
+}
+
+func fillRoot(root, state string, tools map[string]string) error {
+	for _, dir := range []string{"etc", "home", "lab/bin", "lab/state", "opt/cni/bin", "proc", "root", "run/netns", "tmp", "var/lib", "var/log"} {
+		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
+			return err
+		}
+	}
+	// containerd names network namespaces by the old path, Multus by the new.
+	if err := os.Symlink("/run", root+"/var/run"); err != nil {
+		return err
+	}
+	for _, dir := range []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/dev", "/sys"} {
+		if err := share(dir, root+dir); err != nil {
+			return err
+		}
+	}
+	// /sys stays the host's: the cgroup mounts hang on it. /proc is new, it
+	// shows this PID namespace.
+	if err := syscall.Mount("proc", root+"/proc", "proc", 0, ""); err != nil {
+		return fmt.Errorf("mounting /proc: %w", err)
+	}
+	if err := bind(state, root+stateDir); err != nil {
+		return err
+	}
+	for name, path := range tools {
+		target := filepath.Join(root+ToolDir, name)
+		if err := os.WriteFile(target, nil, 0o755); err != nil {
+			return err
+		}
+		if err := bind(path, target); err != nil {
+			return err
+		}
+	}
+	return fillEtc(root)
+}
+
+// share makes a folder of the host visible, or repeats it where it is a
+// symlink, as /bin often is.
+func share(dir, target string) error {
+	info, err := os.Lstat(dir)
+	if os.IsNotExist(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if info.Mode()&os.ModeSymlink != 0 {
+		to, err := os.Readlink(dir)
+		if err != nil {
+			return err
+		}
+		return os.Symlink(to, target)
+	}
+	if err := os.Mkdir(target, 0o755); err != nil {
+		return err
+	}
+	return bind(dir, target)
+}
+
+func bind(from, to string) error {
+	if err := syscall.Mount(from, to, "", syscall.MS_BIND|syscall.MS_REC, ""); err != nil {
+		return fmt.Errorf("mounting %s: %w", from, err)
+	}
+	return nil
+}
+
+// fillEtc writes the few files that programs look for. The host's own name
+// servers are of no use here: no network leads to them.
+func fillEtc(root string) error {
+	for _, name := range []string{"passwd", "group", "ld.so.cache", "nsswitch.conf"} {
+		if err := copyFile("/etc/"+name, root+"/etc/"+name, 0o644); err != nil && !os.IsNotExist(err) {
+			return err
+		}
+	}
+	if err := os.WriteFile(root+"/etc/hosts", []byte("127.0.0.1 localhost\n"+address+" "+Name+"\n"), 0o644); err != nil {
+		return err
+	}
+	return os.WriteFile(root+"/etc/resolv.conf", nil, 0o644)
+}
+
+func copyFile(from, to string, mode os.FileMode) error {
+	source, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	target, err := os.OpenFile(to, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, mode)
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(target, source); err != nil {
+		target.Close()
+		return err
+	}
+	return target.Close()
+}
+
+// pivot makes root the root and lets go of the host's. The result is shared:
+// without that, Bidirectional mounts of pods are refused.
+func pivot(root string) error {
+	old := filepath.Join(root, "old")
+	if err := os.Mkdir(old, 0o700); err != nil {
+		return err
+	}
+	if err := syscall.PivotRoot(root, old); err != nil {
+		return fmt.Errorf("changing the root: %w", err)
+	}
+	if err := os.Chdir("/"); err != nil {
+		return err
+	}
+	if err := syscall.Unmount("/old", syscall.MNT_DETACH); err != nil {
+		return fmt.Errorf("letting go of the host's root: %w", err)
+	}
+	if err := os.Remove("/old"); err != nil {
+		return err
+	}
+	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_SHARED, ""); err != nil {
+		return fmt.Errorf("making mounts shared: %w", err)
+	}
+	return nil
+}

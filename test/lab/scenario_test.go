@@ -1,0 +1,164 @@
+//go:build lab && linux
+
+package lab_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/vlan50/kubectl-vlan50/test/lab"
+)
+
+var capture = flag.Bool("capture", false, "save the evidence of each scenario as a case of the judge")
+
+// scenarioWithin is far above what any scenario takes.
+const scenarioWithin = 6 * time.Minute
+
+// scenario is one state of the site, and what the retest must say of it.
+type scenario struct {
+	name string
+	// arrange makes the state before the retest starts.
+	arrange func(context.Context, *lab.Lab) error
+	// during acts in the middle of the attempt: once the canary was created.
+	during func(context.Context, *lab.Lab) error
+	// canary changes the canary's manifest.
+	canary func(*corev1.Pod)
+	// timeout is the retest's; 3 minutes where it is zero.
+	timeout time.Duration
+
+	verdict, cause string
+	// next is a part of the next step.
+	next string
+	// seen is a part of the message that decided it, as the node gave it.
+	seen string
+}
+
+// run plays a scenario and puts the lab back.
+func (s scenario) run(t *testing.T) {
+	l := open(t)
+	ctx, cancel := context.WithTimeout(t.Context(), scenarioWithin)
+	defer cancel()
+	var r result
+	t.Cleanup(func() { s.putBack(t, l, r) })
+	manifest := s.manifest(t, l)
+	if s.arrange != nil {
+		if err := s.arrange(ctx, l); err != nil {
+			t.Fatalf("arranging: %v", err)
+		}
+	}
+	acted := make(chan error, 1)
+	go func() { acted <- s.act(ctx, l) }()
+	timeout := s.timeout
+	if timeout == 0 {
+		timeout = 3 * time.Minute
+	}
+	r = retest(ctx, t, l, "--filename", manifest, "--timeout", timeout.String())
+	t.Logf("%s/%s in %s: %s", r.document.Status.Verdict, r.document.Status.Cause, r.took.Round(100*time.Millisecond), r.document.Status.Message)
+	cancel()
+	if err := <-acted; err != nil && !errors.Is(err, context.Canceled) {
+		t.Errorf("acting in the middle of the attempt: %v", err)
+	}
+	r.expect(t, s.verdict, s.cause)
+	if !strings.Contains(r.document.Status.Next, s.next) {
+		t.Errorf("next step %q, want one with %q", r.document.Status.Next, s.next)
+	}
+	if s.seen != "" && !r.mentions(s.seen) {
+		t.Errorf("no line of the evidence has %q: %v", s.seen, r.document.Status.Evidence)
+	}
+	if *capture && !t.Failed() {
+		s.save(t, r)
+	}
+}
+
+// putBack tells why a test failed, then resets the lab.
+func (s scenario) putBack(t *testing.T, l *lab.Lab, r result) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), scenarioWithin)
+	defer cancel()
+	if t.Failed() {
+		r.explain(ctx, t, l)
+	}
+	if err := l.Reset(ctx); err != nil {
+		t.Errorf("the lab is not as it was found: %v", err)
+	}
+}
+
+// act waits for the attempt's Pod and then does what the scenario wants.
+func (s scenario) act(ctx context.Context, l *lab.Lab) error {
+	if s.during == nil {
+		return nil
+	}
+	clients, err := l.Clients()
+	if err != nil {
+		return err
+	}
+	for {
+		pod, err := clients.Kube.CoreV1().Pods(lab.Namespace).Get(ctx, lab.CanaryName, metav1.GetOptions{})
+		if err == nil && pod.Spec.NodeName != "" {
+			return s.during(ctx, l)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("no canary was created: %w", ctx.Err())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// manifest writes the canary's manifest, changed as the scenario wants.
+func (s scenario) manifest(t *testing.T, l *lab.Lab) string {
+	t.Helper()
+	if s.canary == nil {
+		return l.CanaryManifest()
+	}
+	data, err := os.ReadFile(l.CanaryManifest())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := new(corev1.Pod)
+	if err := yaml.UnmarshalStrict(data, pod); err != nil {
+		t.Fatal(err)
+	}
+	s.canary(pod)
+	if data, err = yaml.Marshal(pod); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "canary.yaml")
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// save keeps the evidence as a case for the tests of the pure judge.
+func (s scenario) save(t *testing.T, r result) {
+	t.Helper()
+	if r.evidence == "" {
+		t.Fatal("the tool saved no evidence")
+	}
+	data, err := os.ReadFile(r.evidence)
+	if err != nil {
+		t.Fatal(err)
+	}
+	expected := fmt.Sprintf("title: %s (from a real node)\nverdict: %s\ncause: %s\nnext: %q\n", s.name, s.verdict, s.cause, r.document.Status.Next)
+	dir := projectFile(t, "test", "cases", "lab-"+strings.ReplaceAll(s.name, " ", "-"))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string][]byte{"evidence.yaml": data, "expect.yaml": []byte(expected)} {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

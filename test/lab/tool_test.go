@@ -1,0 +1,134 @@
+//go:build lab && linux
+
+package lab_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vlan50/kubectl-vlan50/pkg/api/v1alpha1"
+	"github.com/vlan50/kubectl-vlan50/test/lab"
+)
+
+// exitCodes are those of the design, by verdict.
+var exitCodes = map[string]int{"pass": 0, "fail": 3, "inconclusive": 4}
+
+// result is what one run of the tool gave.
+type result struct {
+	code           int
+	stdout, stderr string
+	document       v1alpha1.CanaryVerdict
+	// evidence is the path of what the tool saved of the attempt.
+	evidence string
+	took     time.Duration
+}
+
+// tool is the built binary.
+func tool(t *testing.T) string {
+	t.Helper()
+	binary := projectFile(t, "bin", "kubectl-vlan50")
+	if _, err := os.Stat(binary); err != nil {
+		t.Fatalf("the tool is not built: run \"make build\" (%v)", err)
+	}
+	return binary
+}
+
+// retest runs the tool against the lab, with a home of its own, and reads the
+// verdict it prints.
+func retest(ctx context.Context, t *testing.T, l *lab.Lab, args ...string) result {
+	t.Helper()
+	home := t.TempDir()
+	cmd := exec.CommandContext(ctx, tool(t), append([]string{"canary", "retest", "--output", "json"}, args...)...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+l.Kubeconfig(), "HOME="+home,
+		"XDG_STATE_HOME="+filepath.Join(home, "state"), "XDG_CONFIG_HOME="+filepath.Join(home, "config"))
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	start := time.Now()
+	err := cmd.Run()
+	r := result{stdout: stdout.String(), stderr: stderr.String(), took: time.Since(start), evidence: savedEvidence(t, home)}
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatalf("running the tool: %v", err)
+	}
+	r.code = cmd.ProcessState.ExitCode()
+	if stdout.Len() > 0 {
+		if err := json.Unmarshal(stdout.Bytes(), &r.document); err != nil {
+			t.Fatalf("the tool did not print one JSON document: %v\n%s", err, r.stdout)
+		}
+	}
+	return r
+}
+
+// savedEvidence finds the evidence file in the tool's history.
+func savedEvidence(t *testing.T, home string) string {
+	t.Helper()
+	found := ""
+	err := filepath.WalkDir(home, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".yaml") {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if bytes.Contains(data, []byte("\nkind: Evidence\n")) {
+			found = path
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// expect checks a verdict: the document's, and the exit code that goes with it.
+func (r result) expect(t *testing.T, verdict, cause string) {
+	t.Helper()
+	if r.document.Status.Verdict != verdict || r.document.Status.Cause != cause {
+		t.Errorf("verdict %s/%s, want %s/%s: %s", r.document.Status.Verdict, r.document.Status.Cause, verdict, cause, r.document.Status.Message)
+	}
+	if r.code != exitCodes[verdict] {
+		t.Errorf("exit code %d, want %d", r.code, exitCodes[verdict])
+	}
+}
+
+// mentions reports whether a line of the verdict's evidence holds the text.
+func (r result) mentions(text string) bool {
+	for _, line := range r.document.Status.Evidence {
+		if strings.Contains(line.Text, text) {
+			return true
+		}
+	}
+	return false
+}
+
+// explain prints, for a test that failed, what the tool said and saw and what
+// the cluster says.
+func (r result) explain(ctx context.Context, t *testing.T, l *lab.Lab) {
+	t.Helper()
+	t.Logf("the tool's stderr:\n%s\nits stdout:\n%s", r.stderr, r.stdout)
+	if r.evidence != "" {
+		data, err := os.ReadFile(r.evidence)
+		t.Logf("the evidence it saved (%v):\n%s", err, data)
+	}
+	for _, args := range [][]string{
+		{"get", "nodes,daemonsets,pods", "--all-namespaces", "--output", "wide"},
+		{"get", "events", "--namespace", lab.Namespace, "--sort-by", ".metadata.creationTimestamp"},
+		{"logs", "--namespace", lab.Namespace, lab.CanaryName, "--all-containers"},
+		{"logs", "--namespace", lab.SystemNamespace, "--selector", "name=multus", "--container", "kube-multus", "--tail", "100"},
+		{"logs", "--namespace", lab.SystemNamespace, "--selector", "name=multus", "--container", "kube-multus", "--tail", "100", "--previous"},
+	} {
+		out, err := l.Kubectl(ctx, args...)
+		if err != nil {
+			out += err.Error()
+		}
+		t.Logf("kubectl %s\n%s", strings.Join(args, " "), out)
+	}
+}
