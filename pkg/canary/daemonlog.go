@@ -26,6 +26,9 @@ const (
 	logLine = 64 << 10
 	// logRetry is how long after a broken stream it is opened again.
 	logRetry = 300 * time.Millisecond
+	// logSilence is how long an open log may say nothing before it counts as one
+	// that does not tell: the first lines take a moment to come.
+	logSilence = time.Second
 	// logKept bounds the lines kept as evidence.
 	logKept = 200
 )
@@ -39,8 +42,15 @@ type daemonLog struct {
 	wake      func()
 
 	mu    sync.Mutex
+	known logPass // what is known
+}
+
+// logPass is one reading of a log from its start. It replaces what is known
+// once it has come as far as the one before: until then it knows less.
+type logPass struct {
 	state rollout.DaemonLog
-	lines []string
+	lines []string // the first logKept
+	count int
 }
 
 // daemonLog gives what is known of a daemon Pod's log, and begins to follow it
@@ -57,7 +67,7 @@ func (r *Retest) daemonLog(pod *corev1.Pod) rollout.DaemonLog {
 		}
 		ctx, cancel := context.WithCancel(r.live.ctx)
 		current = &daemonLog{pod: pod, container: name, cancel: cancel, wake: r.live.wake}
-		current.state.Container = instance
+		current.known.state.Container = instance
 		r.live.logs[pod.UID] = current
 		r.live.wg.Go(func() { r.followLog(ctx, current, started) })
 	}
@@ -67,18 +77,18 @@ func (r *Retest) daemonLog(pod *corev1.Pod) rollout.DaemonLog {
 func (d *daemonLog) read() rollout.DaemonLog {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.state
+	return d.known.state
 }
 
-func (d *daemonLog) update(change func(*rollout.DaemonLog)) {
+func (d *daemonLog) update(change func()) {
 	d.mu.Lock()
-	change(&d.state)
+	change()
 	d.mu.Unlock()
 	d.wake()
 }
 
-// followLog reads the log until ctx ends. A stream that breaks is opened again
-// and read from the start, which is short.
+// followLog reads the log until ctx ends, or until it has been read as far as it
+// ever will be. A stream that breaks is opened again and read from the start.
 func (r *Retest) followLog(ctx context.Context, d *daemonLog, started time.Time) {
 	options := &corev1.PodLogOptions{
 		Container: d.container, Follow: true, LimitBytes: ptr.To[int64](logBytes),
@@ -86,15 +96,16 @@ func (r *Retest) followLog(ctx context.Context, d *daemonLog, started time.Time)
 	}
 	for ctx.Err() == nil {
 		stream, err := r.Clients.Core.Pods(d.pod.Namespace).GetLogs(d.pod.Name, options).Stream(ctx)
+		read := 0
 		if err == nil {
-			err = d.scan(stream)
+			read, err = d.scan(stream)
 			_ = stream.Close()
 		}
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || read >= logBytes {
 			return
 		}
 		if err != nil {
-			d.update(func(s *rollout.DaemonLog) { s.Unreadable = unreadable(d.pod, err) })
+			d.update(func() { d.known.state.Unreadable = unreadable(d.pod, err) })
 		}
 		if apierrors.IsForbidden(err) {
 			return
@@ -112,30 +123,48 @@ func unreadable(pod *corev1.Pod, err error) string {
 	return fmt.Sprintf("its log cannot be read (%v)", err)
 }
 
-// scan feeds a stream's lines to the state, which begins anew with the stream.
-func (d *daemonLog) scan(stream io.Reader) error {
-	d.update(func(s *rollout.DaemonLog) {
-		*s = rollout.DaemonLog{Container: s.Container, Read: true}
-		d.lines = nil
-	})
+// scan reads a stream to its end and gives the number of bytes read. What it
+// finds counts as the whole log so far when it has come as far as the stream
+// before, when the stream ends, or when it falls silent.
+func (d *daemonLog) scan(stream io.Reader) (read int, err error) {
+	pass := &logPass{state: rollout.DaemonLog{Container: d.read().Container}}
+	readSoFar := func() {
+		d.update(func() {
+			pass.state.Read = true
+			d.known = *pass
+		})
+	}
+	silent := time.AfterFunc(logSilence, readSoFar)
+	defer silent.Stop()
 	lines := bufio.NewReaderSize(stream, logLine)
+	cut := false // the next bytes are the rest of a line that was too long
 	for {
 		line, err := lines.ReadSlice('\n')
-		if len(line) > 0 && !errors.Is(err, bufio.ErrBufferFull) {
-			text := strings.TrimRight(string(line), "\r\n")
-			d.update(func(s *rollout.DaemonLog) {
-				s.Feed(text)
-				if len(d.lines) < logKept {
-					d.lines = append(d.lines, text)
-				}
-			})
+		read += len(line)
+		tooLong := errors.Is(err, bufio.ErrBufferFull)
+		if len(line) > 0 && !tooLong && !cut {
+			d.update(func() { d.feed(pass, strings.TrimRight(string(line), "\r\n")) })
 		}
+		cut = tooLong
 		switch {
 		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil && !errors.Is(err, bufio.ErrBufferFull):
-			return err
+			readSoFar()
+			return read, nil
+		case err != nil && !tooLong:
+			return read, err
 		}
+	}
+}
+
+// feed gives a pass its next line.
+func (d *daemonLog) feed(pass *logPass, line string) {
+	pass.state.Feed(line)
+	pass.state.Read = pass.state.Read || pass.state.Known()
+	if len(pass.lines) < logKept {
+		pass.lines = append(pass.lines, line)
+	}
+	if pass.count++; pass.state.Read && pass.count >= d.known.count {
+		d.known = *pass
 	}
 }
 
@@ -143,5 +172,5 @@ func (d *daemonLog) scan(stream io.Reader) error {
 func (d *daemonLog) text() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return strings.Join(d.lines, "\n")
+	return strings.Join(d.known.lines, "\n")
 }

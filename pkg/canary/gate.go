@@ -1,8 +1,10 @@
 package canary
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -67,7 +69,7 @@ func (r *Retest) look() (blocked *verdict.Verdict, open bool, wait time.Duration
 	if state.Phase != rollout.Done {
 		r.last = r.blockedBy(state)
 		if state.Phase == rollout.Blocked {
-			return &r.last, false, 0
+			return r.stop(), false, 0
 		}
 		r.waitf(StepGate, "waiting: %s", state.Message)
 		return nil, false, 0
@@ -79,7 +81,7 @@ func (r *Retest) look() (blocked *verdict.Verdict, open bool, wait time.Duration
 	for _, daemon := range state.Daemons {
 		attach := rollout.AttachReadiness(daemon, r.daemonLog(daemon), r.now(), r.Settle)
 		if !attach.Ready {
-			r.last = r.blockedBy(rollout.State{Cause: verdict.RolloutInProgress, Message: attach.Message})
+			r.last = r.blockedBy(rollout.State{Cause: cmp.Or(attach.Cause, verdict.RolloutInProgress), Message: attach.Message})
 			r.waitf(StepGate, "waiting: %s", attach.Message)
 			return nil, false, attach.Wait
 		}
@@ -94,15 +96,25 @@ func (r *Retest) look() (blocked *verdict.Verdict, open bool, wait time.Duration
 	return nil, true, 0
 }
 
-// blockedBy is the verdict of a canary that was not recreated.
+// blockedBy is the verdict of a canary that was not recreated: what the
+// catalogue says of the cause. Nearly all are inconclusive, as nothing was tried;
+// a daemon that is killed again and again is a fault that any attempt would meet.
 func (r *Retest) blockedBy(state rollout.State) verdict.Verdict {
+	entry, _ := verdict.Lookup(state.Cause)
 	return verdict.Verdict{
-		Outcome: verdict.Inconclusive, Cause: state.Cause, Settled: true,
-		Message: fmt.Sprintf("%s. %s", state.Message, sentence(r.state)),
+		Outcome: cmp.Or(entry.Outcome, verdict.Inconclusive), Cause: state.Cause, Settled: true,
+		Message: state.Message,
 		Next:    r.advice(state.Cause),
 		Node:    r.live.nodeName,
 		Lines:   []verdict.Line{{Time: r.now(), Source: "daemonset", Text: state.Message}},
 	}
+}
+
+// stop ends the attempt with what is known, and says what it leaves behind.
+func (r *Retest) stop() *verdict.Verdict {
+	v := r.last
+	v.Message = fmt.Sprintf("%s. %s", strings.TrimSuffix(v.Message, "."), sentence(r.state))
+	return &v
 }
 
 // placeCanary finds the node the canary will run on: by its nodeName, or the
@@ -128,11 +140,11 @@ func (r *Retest) placeCanary(ctx context.Context) (*verdict.Verdict, error) {
 	case err != nil:
 		return nil, fmt.Errorf("looking for the canary's node: %w", err)
 	case len(nodes.Items) == 0:
-		v := r.blockedBy(rollout.State{
+		r.last = r.blockedBy(rollout.State{
 			Cause:   verdict.Unscheduled,
 			Message: fmt.Sprintf("no node has the labels of the canary's nodeSelector (%s)", labels.SelectorFromSet(selector)),
 		})
-		return &v, nil
+		return r.stop(), nil
 	case len(nodes.Items) == 1:
 		r.followNode(nodes.Items[0].Name)
 	}

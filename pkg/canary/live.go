@@ -108,6 +108,7 @@ func (l *live) observation() rollout.Observation {
 	}
 	if l.node != nil {
 		o.Node = l.node.One()
+		o.NodeMissing = o.Node == nil && l.node.Synced()
 	}
 	return o
 }

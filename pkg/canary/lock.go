@@ -2,6 +2,7 @@ package canary
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/utils/ptr"
 )
 
@@ -53,15 +55,18 @@ func (p Process) died(holder string) bool {
 
 // lock is a held Lease.
 type lock struct {
-	retest *Retest
-	stop   context.CancelFunc
-	done   chan struct{}
+	stop context.CancelFunc
+	done chan struct{}
 }
 
-// errLost ends a run whose Lease somebody else has taken.
-type errLost struct{ holder string }
+// errLost ends a run whose Lease is no longer its own; holder is empty where
+// the Lease is gone.
+type errLost struct{ lease, holder string }
 
 func (e errLost) Error() string {
+	if e.holder == "" {
+		return "the lock (Lease " + e.lease + ") was deleted while this run held it"
+	}
 	return "the lock was taken over by " + e.holder + " while this run could not renew it"
 }
 
@@ -74,7 +79,7 @@ func (r *Retest) acquire(ctx context.Context) (context.Context, *lock, error) {
 	}
 	run, lost := context.WithCancelCause(ctx)
 	renew, stop := context.WithCancel(context.WithoutCancel(ctx))
-	l := &lock{retest: r, stop: stop, done: make(chan struct{})}
+	l := &lock{stop: stop, done: make(chan struct{})}
 	go func() {
 		defer close(l.done)
 		r.renew(renew, lease, lost)
@@ -84,11 +89,10 @@ func (r *Retest) acquire(ctx context.Context) (context.Context, *lock, error) {
 
 // take makes the Lease ours.
 func (r *Retest) take(ctx context.Context) (*coordinationv1.Lease, error) {
-	leases := r.Clients.Coordination.Leases(r.Canary.Namespace)
-	lease, err := leases.Get(ctx, r.Canary.Name, metav1.GetOptions{})
+	lease, err := r.leases().Get(ctx, r.Canary.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		lease, err = leases.Create(ctx, r.lease(nil), metav1.CreateOptions{FieldManager: FieldManager})
+		lease, err = r.leases().Create(ctx, r.lease(nil), metav1.CreateOptions{FieldManager: FieldManager})
 		if apierrors.IsAlreadyExists(err) {
 			return nil, refusef("another retest of Pod %s has just begun: wait for it, then run this again", r.Canary)
 		}
@@ -96,50 +100,57 @@ func (r *Retest) take(ctx context.Context) (*coordinationv1.Lease, error) {
 	case err != nil:
 		return nil, wrapLease(err, r)
 	}
-	if err := r.mayTake(ctx, lease); err != nil {
+	lease, err = r.mayTake(ctx, lease)
+	if err != nil {
 		return nil, err
 	}
-	lease, err = leases.Update(ctx, r.lease(lease), metav1.UpdateOptions{FieldManager: FieldManager})
+	lease, err = r.leases().Update(ctx, r.lease(lease), metav1.UpdateOptions{FieldManager: FieldManager})
 	if apierrors.IsConflict(err) {
 		return nil, refusef("another retest of Pod %s has just begun: wait for it, then run this again", r.Canary)
 	}
 	return lease, wrapLease(err, r)
 }
 
-// mayTake refuses while the holder lives.
-func (r *Retest) mayTake(ctx context.Context, lease *coordinationv1.Lease) error {
+// mayTake gives the Lease where it is free or given up, and refuses while the
+// holder lives.
+func (r *Retest) mayTake(ctx context.Context, lease *coordinationv1.Lease) (*coordinationv1.Lease, error) {
 	holder := ptr.Deref(lease.Spec.HolderIdentity, "")
 	if holder == "" {
-		return nil
+		return lease, nil
 	}
 	if r.Process.died(lease.Annotations[processAnnot]) {
 		r.notef(StepLock, "the earlier run of %s is no longer there: taking over its lock", holder)
-		return nil
+		return lease, nil
 	}
 	renewed := ptr.Deref(lease.Spec.RenewTime, metav1.MicroTime{}).Time
-	if r.now().Sub(renewed) < leaseDuration {
-		return r.held(lease, holder)
+	// A time in a far future was written by a wrong clock and says as little as
+	// one long past.
+	if r.now().Sub(renewed).Abs() < leaseDuration {
+		return nil, r.held(lease, holder)
 	}
-	r.notef(StepLock, "the lock of %s was last renewed %s ago: watching for %s that it is really given up",
-		holder, age(r.now(), renewed), leaseDoubt)
+	r.notef(StepLock, "the lock of %s was last renewed at %s: watching for %s whether it is given up",
+		holder, renewed.UTC().Format(time.RFC3339), leaseDoubt)
 	if err := sleep(ctx, leaseDoubt); err != nil {
-		return err
+		return nil, err
 	}
-	again, err := r.Clients.Coordination.Leases(r.Canary.Namespace).Get(ctx, r.Canary.Name, metav1.GetOptions{})
+	again, err := r.leases().Get(ctx, r.Canary.Name, metav1.GetOptions{})
 	if err != nil {
-		return wrapLease(err, r)
+		return nil, wrapLease(err, r)
 	}
-	if again.ResourceVersion != lease.ResourceVersion {
-		return r.held(again, ptr.Deref(again.Spec.HolderIdentity, "somebody"))
+	if now := ptr.Deref(again.Spec.HolderIdentity, ""); now != "" && again.ResourceVersion != lease.ResourceVersion {
+		return nil, r.held(again, now)
 	}
 	r.notef(StepLock, "taking over the stale lock of %s", holder)
-	return nil
+	return again, nil
 }
 
 func (r *Retest) held(lease *coordinationv1.Lease, holder string) error {
-	since := ptr.Deref(lease.Spec.AcquireTime, metav1.MicroTime{}).Time
-	return refusef("Pod %s is being retested by %s since %s (%s ago): wait for it to end; its lock (Lease %s) can be taken %s after its last renewal",
-		r.Canary, holder, since.UTC().Format(time.RFC3339), age(r.now(), since), r.Canary, leaseDuration)
+	since := "an unknown time"
+	if at := lease.Spec.AcquireTime; at != nil {
+		since = fmt.Sprintf("%s (%s ago)", at.UTC().Format(time.RFC3339), age(r.now(), at.Time))
+	}
+	return refusef("Pod %s is being retested by %s since %s: wait for it to end; its lock (Lease %s) can be taken %s after its last renewal",
+		r.Canary, holder, since, r.Canary, leaseDuration)
 }
 
 // lease is the Lease as ours, on top of what is there.
@@ -168,47 +179,74 @@ func (r *Retest) renew(ctx context.Context, lease *coordinationv1.Lease, lost co
 			return
 		case <-tick.C:
 		}
-		lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(r.now()))
-		updated, err := r.Clients.Coordination.Leases(lease.Namespace).Update(ctx, lease, metav1.UpdateOptions{FieldManager: FieldManager})
-		switch {
-		case err == nil:
-			lease = updated
-		case apierrors.IsConflict(err) || apierrors.IsNotFound(err):
-			if current, holder := r.reread(ctx, lease); current != nil {
-				lease = current
-			} else {
-				lost(errLost{holder})
-				return
-			}
+		renewed, err := r.renewOnce(ctx, lease)
+		if err != nil {
+			lost(err)
+			return
 		}
-		// Anything else passes or ends with the run: the server is away.
+		lease = renewed
 	}
+}
+
+// renewOnce gives the Lease as it is now, or errLost. Any other trouble passes
+// or ends with the run: the server is away, for others too.
+func (r *Retest) renewOnce(ctx context.Context, lease *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+	ctx, cancel := context.WithTimeout(ctx, leaseRenewal)
+	defer cancel()
+	lease = lease.DeepCopy()
+	lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(r.now()))
+	renewed, err := r.leases().Update(ctx, lease, metav1.UpdateOptions{FieldManager: FieldManager})
+	switch {
+	case err == nil:
+		return renewed, nil
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+		return r.reread(ctx, lease)
+	}
+	return lease, nil
 }
 
 // reread gives the Lease's newest version while it is still ours (somebody may
-// have edited a label), else who has it.
-func (r *Retest) reread(ctx context.Context, lease *coordinationv1.Lease) (ours *coordinationv1.Lease, holder string) {
-	current, err := r.Clients.Coordination.Leases(lease.Namespace).Get(ctx, lease.Name, metav1.GetOptions{})
-	if err != nil {
-		return nil, "nobody (its Lease is gone)"
+// have edited a label), or cannot be read; else errLost.
+func (r *Retest) reread(ctx context.Context, lease *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+	current, err := r.leases().Get(ctx, lease.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, errLost{lease: r.Canary.String()}
+	case err != nil:
+		return lease, nil //nolint:nilerr // whose it is will be told by the next renewal
 	}
-	holder = ptr.Deref(current.Spec.HolderIdentity, "nobody")
+	holder := ptr.Deref(current.Spec.HolderIdentity, "")
 	if current.Annotations[processAnnot] != r.Process.String() || holder != r.Holder {
-		return nil, holder
+		return nil, errLost{r.Canary.String(), orNone(holder)}
 	}
-	return current, holder
+	return current, nil
 }
 
-// release empties the Lease. It needs no right to delete, and the object says
-// afterwards who was the last.
+// release empties the Lease, which needs no right to delete it. Once somebody
+// else has it, it is theirs.
 func (r *Retest) release(lease *coordinationv1.Lease) {
 	ctx, cancel := context.WithTimeout(context.Background(), releaseTimeout)
 	defer cancel()
-	lease.Spec.HolderIdentity = ptr.To("")
-	_, err := r.Clients.Coordination.Leases(lease.Namespace).Update(ctx, lease, metav1.UpdateOptions{FieldManager: FieldManager})
-	if err != nil && !apierrors.IsConflict(err) {
+	err := r.releaseOnce(ctx, lease)
+	if apierrors.IsConflict(err) {
+		if lease, err = r.reread(ctx, lease); err == nil {
+			err = r.releaseOnce(ctx, lease)
+		}
+	}
+	if err != nil && !errors.As(err, new(errLost)) {
 		r.notef(StepLock, "the lock (Lease %s) could not be given up: %v; it is free %s after its last renewal", r.Canary, err, leaseDuration)
 	}
+}
+
+func (r *Retest) releaseOnce(ctx context.Context, lease *coordinationv1.Lease) error {
+	lease = lease.DeepCopy()
+	lease.Spec.HolderIdentity = ptr.To("")
+	_, err := r.leases().Update(ctx, lease, metav1.UpdateOptions{FieldManager: FieldManager})
+	return err
+}
+
+func (r *Retest) leases() coordinationv1client.LeaseInterface {
+	return r.Clients.Coordination.Leases(r.Canary.Namespace)
 }
 
 // releaseTimeout bounds the last request of a run that was interrupted.

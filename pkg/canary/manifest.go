@@ -23,8 +23,10 @@ const (
 	// AttemptAnnot names the attempt that created a Pod, so that a create whose
 	// answer was lost is recognised.
 	AttemptAnnot = Prefix + "attempt"
-	// VerdictAnnot, CauseAnnot, DecidedAtAnnot and ConfigurationAnnot record a
-	// verdict on the Pod it judged.
+	// JudgedAnnot, VerdictAnnot, CauseAnnot, DecidedAtAnnot and
+	// ConfigurationAnnot record a verdict on the Pod it judged, whose UID the
+	// first one names: annotations are easily copied to another Pod.
+	JudgedAnnot        = Prefix + "judged-uid"
 	VerdictAnnot       = Prefix + "verdict"
 	CauseAnnot         = Prefix + "cause"
 	DecidedAtAnnot     = Prefix + "decided-at"
@@ -83,7 +85,9 @@ func FromLive(live *corev1.Pod) *corev1.Pod {
 	pod.ObjectMeta = metav1.ObjectMeta{
 		Name: live.Name, Namespace: live.Namespace,
 		Labels: pod.Labels, Annotations: ownAnnotations(pod.Annotations),
-		OwnerReferences: pod.OwnerReferences, Finalizers: pod.Finalizers,
+		OwnerReferences: pod.OwnerReferences,
+		// No finalizers: whoever put one on the old Pod puts it on the new one, if
+		// it is still wanted.
 	}
 	pod.Status = corev1.PodStatus{}
 	if !pinned {

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/vlan50/kubectl-vlan50/pkg/address"
+	"github.com/vlan50/kubectl-vlan50/pkg/multus"
 )
 
 // scanPage is how many Pods one page of the scan over all namespaces has.
@@ -44,10 +45,14 @@ func (r *Retest) otherHolders(ctx context.Context) ([]string, error) {
 
 // holder describes the Pod if it claims one of the canary's addresses.
 func (r *Retest) holder(ctx context.Context, meta *metav1.PartialObjectMetadata, mine []address.Claim, lookup address.Lookup) (string, error) {
-	claims, err := address.Claims(&corev1.Pod{ObjectMeta: meta.ObjectMeta}, lookup)
-	if err != nil {
+	asks := &corev1.Pod{ObjectMeta: meta.ObjectMeta}
+	if _, err := multus.RequestedNetworks(asks); err != nil {
 		// Multus refuses an annotation that does not parse: no address there.
 		return "", nil //nolint:nilerr // a foreign Pod's broken annotation is no trouble of ours
+	}
+	claims, err := address.Claims(asks, lookup)
+	if err != nil {
+		return "", fmt.Errorf("reading the networks of Pod %s/%s: %w", meta.Namespace, meta.Name, err)
 	}
 	both := address.Overlaps(mine, claims)
 	if len(both) == 0 {

@@ -52,6 +52,7 @@ func (r *Retest) annotate(ctx context.Context, result Result) error {
 		// The server refuses the patch where the Pod of that name has another UID.
 		"uid": r.uid,
 		"annotations": map[string]string{
+			JudgedAnnot:        string(r.uid),
 			VerdictAnnot:       string(result.Verdict.Outcome),
 			CauseAnnot:         string(result.Verdict.Cause),
 			DecidedAtAnnot:     result.Attempt.Decided.UTC().Format(time.RFC3339),

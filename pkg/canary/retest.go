@@ -1,9 +1,11 @@
 package canary
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -148,17 +150,20 @@ func (r *Retest) Run(ctx context.Context) (Result, error) {
 	if r.DryRun != DryRunNone && r.DryRun != "" {
 		return Result{}, r.explain(ctx, r.wouldDo(ctx))
 	}
-	ctx, lock, err := r.acquire(ctx)
+	held, lock, err := r.acquire(ctx)
 	if err != nil {
 		return Result{}, r.explain(ctx, err)
 	}
 	defer lock.unlock()
 	for {
-		result, err := r.once(ctx)
-		if err != nil || result.Verdict.Outcome != verdict.Inconclusive || r.attempt.Number >= r.Attempts || ctx.Err() != nil {
-			return result, r.explain(ctx, err)
+		result, err := r.once(held)
+		if err != nil || result.Verdict.Outcome != verdict.Inconclusive || r.attempt.Number >= r.Attempts || held.Err() != nil {
+			return result, r.explain(held, err)
 		}
 		r.notef(StepRecord, "attempt %d of %d was inconclusive (%s): %s", r.attempt.Number, r.Attempts, result.Verdict.Cause, result.Verdict.Message)
+		if r.uid != "" {
+			r.leave("Pod %s (UID %s) is as attempt %d left it", r.Canary, r.uid, r.attempt.Number)
+		}
 		r.attempt = Attempt{ID: string(uuid.NewUUID()), Number: r.attempt.Number + 1, StartedAt: r.now()}
 	}
 }
@@ -167,6 +172,7 @@ func (r *Retest) Run(ctx context.Context) (Result, error) {
 func (r *Retest) once(ctx context.Context) (Result, error) {
 	run, stop := context.WithCancel(ctx)
 	r.old, r.uid, r.final, r.configuration = "", "", evidence.Evidence{}, evidence.Fingerprint{}
+	r.last = verdict.Verdict{}
 	r.live = r.follow(run)
 	defer r.live.wait()
 	defer stop()
@@ -215,9 +221,10 @@ func (r *Retest) deadline() verdict.Verdict {
 	v := r.last
 	v.Outcome, v.Settled = verdict.Inconclusive, true
 	if v.Cause == "" {
-		v.Cause = verdict.RolloutInProgress
+		v.Cause = verdict.EvidenceIncomplete
 	}
-	v.Message = fmt.Sprintf("the deadline came before a verdict. Last known state: %s. %s", orNone(v.Message), sentence(r.state))
+	known := strings.TrimSuffix(cmp.Or(v.Message, r.lastNote), ".")
+	v.Message = fmt.Sprintf("the deadline came before a verdict. Last known state: %s. %s", known, sentence(r.state))
 	if v.Next == "" {
 		v.Next = r.advice(v.Cause)
 	}

@@ -1,26 +1,46 @@
 package canary
 
 import (
+	"context"
+	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
 	"github.com/vlan50/kubectl-vlan50/pkg/evidence"
 	"github.com/vlan50/kubectl-vlan50/pkg/verdict"
 )
 
+// TestMain looks for goroutines that outlive the tests. Reflectors report
+// through a handler that slows down repeated errors by the real clock, which a
+// bubble's clock never reaches.
+func TestMain(m *testing.M) {
+	utilruntime.ErrorHandlers = nil
+	goleak.VerifyTestMain(m)
+}
+
 // memoryStore is a Store that forgets with the test.
 type memoryStore struct {
 	manifest *corev1.Pod
 	attempts []Result
-	err      error
+	// manifestErr and attemptErr are answers of a full disk.
+	manifestErr, attemptErr error
 }
 
 func (s *memoryStore) SaveManifest(pod *corev1.Pod) (string, error) {
+	if s.manifestErr != nil {
+		return "", s.manifestErr
+	}
 	s.manifest = pod.DeepCopy()
-	return "/state/manifest.yaml", s.err
+	return "/state/manifest.yaml", nil
 }
 
 func (s *memoryStore) LoadManifest(evidence.Ref) (*corev1.Pod, string, error) {
@@ -29,22 +49,322 @@ func (s *memoryStore) LoadManifest(evidence.Ref) (*corev1.Pod, string, error) {
 
 func (s *memoryStore) SaveAttempt(result Result) (string, error) {
 	s.attempts = append(s.attempts, result)
-	return "/state/attempt", s.err
+	return "/state/attempt", s.attemptErr
 }
 
-func TestRetestPasses(t *testing.T) {
+func TestRetestJudgesTheNewPod(t *testing.T) {
+	tests := map[string]struct {
+		node    func(w *world) func(*corev1.Pod)
+		outcome verdict.Outcome
+		cause   verdict.Cause
+	}{
+		"a canary that passes":    {func(w *world) func(*corev1.Pod) { return w.passes }, verdict.Pass, verdict.OK},
+		"a guard that fails":      {func(w *world) func(*corev1.Pod) { return w.guardFails }, verdict.Fail, verdict.GuardFailed},
+		"a missing macvlan":       {func(w *world) func(*corev1.Pod) { return w.noMacvlan }, verdict.Fail, verdict.DelegatePluginMissing},
+		"a Pod that is not begun": {func(*world) func(*corev1.Pod) { return func(*corev1.Pod) {} }, verdict.Inconclusive, verdict.AttemptInProgress},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.created = test.node(w)
+				ctx, end := deadlineIn(t, 2*time.Minute)
+				defer end()
+				result, err := w.retest().Run(ctx)
+				check(t, err)
+				if result.Verdict.Outcome != test.outcome || result.Verdict.Cause != test.cause {
+					t.Errorf("verdict: %+v\n%s", result.Verdict, w.story())
+				}
+				if result.UID == "" || result.UID == "old-uid" || result.UID != w.pod("vlan50-canary").UID {
+					t.Errorf("judged UID %q", result.UID)
+				}
+			})
+		})
+	}
+}
+
+func TestRetestWritesInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		result, err := w.retest().Run(t.Context())
 		check(t, err)
-		if result.Verdict.Outcome != verdict.Pass {
-			t.Errorf("verdict: %+v\n%s", result.Verdict, w.story())
-		}
-		want := []string{
-			"create pods (dry run)", "create leases", "delete pods", "create pods", "patch pods", "update leases",
-		}
+		want := []string{"create pods (dry run)", "create leases", "delete pods", "create pods", "patch pods", "update leases"}
 		if diff := cmp.Diff(want, w.writes()); diff != "" {
 			t.Errorf("writes (-want +got):\n%s", diff)
 		}
+		a := result.Attempt
+		steps := []time.Time{a.StartedAt, a.RolloutReady, a.AttachReady, a.Deleted, a.Gone, a.Created, a.Decided}
+		for i := 1; i < len(steps); i++ {
+			if steps[i].IsZero() || steps[i].Before(steps[i-1]) {
+				t.Errorf("step %d is at %v, the one before at %v", i, steps[i], steps[i-1])
+			}
+		}
+		if gone := a.Gone.Sub(a.Deleted); gone != 2*time.Second {
+			t.Errorf("the old Pod was gone after %s, the node took 2s", gone)
+		}
+		// Decided on the watch event itself, not at the next look.
+		if took := a.Decided.Sub(a.Created); took != 3*time.Second {
+			t.Errorf("decided %s after the creation, the canary took 3s", took)
+		}
 	})
+}
+
+func TestRetestRecords(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		result, err := w.retest().Run(t.Context())
+		check(t, err)
+		pod := w.pod("vlan50-canary")
+		record, err := Recorded(pod)
+		check(t, err)
+		if record.Configuration.ConfigMaps == nil {
+			record.Configuration.ConfigMaps = map[string]string{} // empty in JSON
+		}
+		want := &Record{
+			UID: pod.UID, Outcome: verdict.Pass, Cause: verdict.OK,
+			DecidedAt: result.Attempt.Decided.UTC().Truncate(time.Second), Configuration: result.Configuration,
+		}
+		if diff := cmp.Diff(want, record); diff != "" {
+			t.Errorf("recorded on the Pod (-want +got):\n%s", diff)
+		}
+		if f := result.Configuration; f.DaemonSetUID != "ds-uid" || f.RevisionHash != "rev3" || f.DaemonPodUID != "kube-multus-ds-x7k2p-uid" {
+			t.Errorf("fingerprint: %+v", f)
+		}
+		if len(w.store.attempts) != 1 || w.store.attempts[0].UID != pod.UID || w.store.attempts[0].Evidence.CanaryPod() == nil {
+			t.Errorf("attempts saved: %+v", w.store.attempts)
+		}
+		if result.ManifestPath != "/state/manifest.yaml" || result.EvidencePath != "/state/attempt" {
+			t.Errorf("paths: %q, %q", result.ManifestPath, result.EvidencePath)
+		}
+	})
+}
+
+func TestRetestKeepsTheVerdictThatCannotBeRecorded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.store.attemptErr = errors.New("the disk is full")
+		w.fail("patch", "pods", apierrors.NewForbidden(podsResource.GroupResource(), "vlan50-canary", errors.New("no")))
+		result, err := w.retest().Run(t.Context())
+		check(t, err)
+		if result.Verdict.Outcome != verdict.Pass {
+			t.Errorf("verdict: %+v", result.Verdict)
+		}
+		if !w.told("the evidence could not be saved: the disk is full") || !w.told("the verdict could not be noted on Pod downloads/vlan50-canary") {
+			t.Errorf("told:\n%s", w.story())
+		}
+	})
+}
+
+// deadline and interruption: when the run is out of time or cancelled, and what
+// is then to be read.
+type stage struct {
+	// happens keeps the run at a stage.
+	happens func(w *world)
+	changes func(s *site)
+	cause   verdict.Cause
+	says    []string
+}
+
+func stages() map[string]stage {
+	return map[string]stage{
+		"while the daemon is not Ready": {
+			changes: func(s *site) { s.daemon.Status.Conditions[0].Status = corev1.ConditionFalse },
+			cause:   verdict.RolloutInProgress,
+			says:    []string{"daemon Pod kube-multus-ds-x7k2p is not Ready (Running)", "othing was changed"},
+		},
+		"while the daemon has not written its conf": {
+			happens: func(w *world) { w.log = func() (string, error) { return startingLog, nil } },
+			cause:   verdict.RolloutInProgress,
+			says:    []string{"is Ready, but has not written its CNI conf yet", "othing was changed"},
+		},
+		"while the old Pod is terminating": {
+			happens: func(w *world) { w.neverGone() },
+			cause:   verdict.OldPodTerminating,
+			says: []string{
+				"Pod downloads/vlan50-canary (UID old-uid) is terminating and is not created again",
+				"manifest is saved in /state/manifest.yaml: run the same command again to go on",
+			},
+		},
+		"while the new Pod is not judged": {
+			happens: func(w *world) { w.created = func(*corev1.Pod) {} },
+			cause:   verdict.AttemptInProgress,
+			says:    []string{"he new Pod downloads/vlan50-canary (UID uid-", "was created and is not judged yet"},
+		},
+		"while the DaemonSet cannot be read": {
+			happens: func(w *world) { w.failAlways("list", "daemonsets", serverError) },
+			cause:   verdict.EvidenceIncomplete,
+			says:    []string{"reading DaemonSet kube-system/kube-multus-ds", "etcd is away", "othing was changed"},
+		},
+	}
+}
+
+func (s stage) world(t *testing.T) *world {
+	t.Helper()
+	var changes []func(*site)
+	if s.changes != nil {
+		changes = append(changes, s.changes)
+	}
+	w := newWorld(t, changes...)
+	if s.happens != nil {
+		s.happens(w)
+	}
+	return w
+}
+
+func TestRetestOutOfTimeIsInconclusive(t *testing.T) {
+	for name, stage := range stages() {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := stage.world(t)
+				start := time.Now()
+				ctx, end := deadlineIn(t, time.Minute)
+				defer end()
+				result, err := w.retest().Run(ctx)
+				check(t, err)
+				v := result.Verdict
+				if v.Outcome != verdict.Inconclusive || v.Cause != stage.cause || v.Next == "" {
+					t.Errorf("verdict: %+v\n%s", v, w.story())
+				}
+				for _, text := range append(stage.says, "the deadline came before a verdict. Last known state: ") {
+					if strings.Count(v.Message, text) != 1 {
+						t.Errorf("message says %q %d times: %s", text, strings.Count(v.Message, text), v.Message)
+					}
+				}
+				if strings.Contains(v.Message, "..") || strings.Contains(v.Message, "  ") {
+					t.Errorf("message: %s", v.Message)
+				}
+				if took := time.Since(start); took != time.Minute {
+					t.Errorf("ended after %s, want 1m", took)
+				}
+			})
+		})
+	}
+}
+
+func TestRetestInterruptedSaysWhatItLeaves(t *testing.T) {
+	interrupt := errors.New("interrupt")
+	for name, stage := range stages() {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := stage.world(t)
+				ctx, cancel := context.WithCancelCause(t.Context())
+				time.AfterFunc(20*time.Second, func() { cancel(interrupt) })
+				_, err := w.retest().Run(ctx)
+				var interruption *Interruption
+				if !errors.As(err, &interruption) || !errors.Is(err, interrupt) {
+					t.Fatalf("error: %v", err)
+				}
+				last := stage.says[len(stage.says)-1]
+				if !strings.HasPrefix(err.Error(), "interrupted: ") || !strings.Contains(err.Error(), last) {
+					t.Errorf("error %q does not say %q", err, last)
+				}
+				if got := *w.lease().Spec.HolderIdentity; got != "" {
+					t.Errorf("the Lease is still held by %q", got)
+				}
+			})
+		})
+	}
+}
+
+func TestRetestGoesOnAfterAnInterruption(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(s *site) { s.canary = nil })
+		w.store.manifest = canaryManifest()
+		result, err := w.retest().Run(t.Context())
+		check(t, err)
+		if result.Verdict.Outcome != verdict.Pass || !w.told("going on from the manifest saved by an earlier run (/state/manifest.yaml)") {
+			t.Errorf("verdict: %+v\n%s", result.Verdict, w.story())
+		}
+	})
+}
+
+func TestRetestRepeatsWhatIsInconclusive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		created := 0
+		w.created = func(pod *corev1.Pod) {
+			if created++; created == 3 {
+				w.passes(pod)
+				return
+			}
+			// Somebody deletes it.
+			time.AfterFunc(time.Second, func() { w.gone(pod.UID) })
+		}
+		r := w.retest()
+		r.Attempts = 4
+		result, err := r.Run(t.Context())
+		check(t, err)
+		if result.Verdict.Outcome != verdict.Pass || result.Attempt.Number != 3 || created != 3 {
+			t.Errorf("attempt %d of %d created: %+v\n%s", result.Attempt.Number, created, result.Verdict, w.story())
+		}
+		if len(w.store.attempts) != 3 || w.store.attempts[0].Attempt.ID == w.store.attempts[1].Attempt.ID {
+			t.Errorf("attempts saved: %+v", w.store.attempts)
+		}
+		if !w.told("attempt 1 of 4 was inconclusive (pod-deleted-during-add)") {
+			t.Errorf("told:\n%s", w.story())
+		}
+	})
+}
+
+func TestRetestCrossCheck(t *testing.T) {
+	tests := map[string]func(w *world){
+		"the daemon restarted": func(w *world) {
+			w.change(podsResource, "kube-system", "kube-multus-ds-x7k2p", func(o any) { o.(*corev1.Pod).Status.ContainerStatuses[0].RestartCount++ })
+		},
+		"the DaemonSet changed": func(w *world) {
+			w.change(daemonSetsResource, "kube-system", "kube-multus-ds", func(o any) { o.(*appsv1.DaemonSet).Generation++ })
+		},
+		"the network was deleted": func(w *world) {
+			check(w.t, w.nads.Tracker().Delete(nadResource, "downloads", "vlan50"))
+		},
+	}
+	for name, happens := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.created = func(pod *corev1.Pod) {
+					w.passes(pod)
+					time.AfterFunc(2500*time.Millisecond, func() { happens(w) })
+				}
+				result, err := w.retest().Run(t.Context())
+				check(t, err)
+				if v := result.Verdict; v.Outcome != verdict.Inconclusive || v.Cause != verdict.StaleAttempt {
+					t.Errorf("verdict: %+v", v)
+				}
+			})
+		})
+	}
+}
+
+func TestRetestDryRun(t *testing.T) {
+	tests := map[string]struct {
+		dryRun DryRun
+		canary *corev1.Pod
+		writes []string
+		says   string
+	}{
+		"client":                       {DryRunClient, failedCanary(), nil, "Pod downloads/vlan50-canary (UID old-uid) would be deleted and created again from the live Pod (dry run)"},
+		"server":                       {DryRunServer, failedCanary(), []string{"create pods (dry run)", "delete pods (dry run)"}, "would be deleted and created again"},
+		"server, without a canary yet": {DryRunServer, nil, []string{"create pods (dry run)"}, "Pod downloads/vlan50-canary would be created (dry run)"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, func(s *site) { s.canary = test.canary })
+				r := w.retest()
+				r.DryRun = test.dryRun
+				if test.canary == nil {
+					r.File = &Manifest{Pod: canaryManifest(), Source: "canary.yaml"}
+				}
+				result, err := r.Run(t.Context())
+				check(t, err)
+				if diff := cmp.Diff(test.writes, w.writes()); diff != "" {
+					t.Errorf("writes (-want +got):\n%s", diff)
+				}
+				if result.Verdict.Outcome != "" || !w.told(test.says) {
+					t.Errorf("verdict %q, told:\n%s", result.Verdict.Outcome, w.story())
+				}
+			})
+		})
+	}
 }

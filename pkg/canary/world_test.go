@@ -1,6 +1,7 @@
 package canary
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
 	metadatafake "k8s.io/client-go/metadata/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -237,6 +239,23 @@ func (w *world) fail(verb, resource string, answers ...error) {
 	})
 }
 
+// failAlways answers every request of a kind with an error.
+func (w *world) failAlways(verb, resource string, err error) {
+	w.kube.PrependReactor(verb, resource, func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, err })
+	if verb == "list" {
+		w.kube.PrependWatchReactor(resource, func(clienttesting.Action) (bool, watch.Interface, error) { return true, nil, err })
+	}
+}
+
+// change changes an object other than the canary.
+func (w *world) change(resource schema.GroupVersionResource, namespace, name string, change func(any)) {
+	object, err := w.kube.Tracker().Get(resource, namespace, name)
+	check(w.t, err)
+	object = object.DeepCopyObject()
+	change(object)
+	check(w.t, w.kube.Tracker().Update(resource, object, namespace))
+}
+
 func isDryRun(action clienttesting.Action) bool {
 	switch action := action.(type) {
 	case clienttesting.CreateActionImpl:
@@ -299,4 +318,10 @@ func tolerateKind(gvr schema.GroupVersionResource) schema.GroupVersionKind {
 		"controllerrevisions": "ControllerRevision", "configmaps": "ConfigMap",
 	}[gvr.Resource]
 	return gvr.GroupVersion().WithKind(kind)
+}
+
+// deadlineIn is the context of a run with --timeout.
+func deadlineIn(t *testing.T, d time.Duration) (context.Context, context.CancelFunc) {
+	t.Helper()
+	return context.WithTimeoutCause(t.Context(), d, ErrDeadline)
 }

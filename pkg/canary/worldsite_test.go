@@ -17,9 +17,9 @@ import (
 )
 
 var (
-	nadResource    = nadv1.SchemeGroupVersion.WithResource("network-attachment-definitions")
-	leasesResource = coordinationv1.SchemeGroupVersion.WithResource("leases")
-	daemonSetsRes  = appsv1.SchemeGroupVersion.WithResource("daemonsets")
+	nadResource        = nadv1.SchemeGroupVersion.WithResource("network-attachment-definitions")
+	leasesResource     = coordinationv1.SchemeGroupVersion.WithResource("leases")
+	daemonSetsResource = appsv1.SchemeGroupVersion.WithResource("daemonsets")
 )
 
 // The log of a thick daemon of Multus v4.3.0 at level verbose: before and after
@@ -179,13 +179,27 @@ func (w *world) passes(pod *corev1.Pod) {
 	})
 }
 
-// attaches plays a canary whose guard fails after a good attachment.
+// guardFails plays a canary whose guard fails after a good attachment.
 func (w *world) guardFails(pod *corev1.Pod) {
 	w.passes(pod)
 	w.play(pod, 2*time.Second, func(pod *corev1.Pod) {
 		pod.Status.Phase = corev1.PodFailed
 		pod.Status.InitContainerStatuses = []corev1.ContainerStatus{ended("guard", 7)}
 	})
+}
+
+// noMacvlan plays a canary whose sandbox cannot be made.
+func (w *world) noMacvlan(pod *corev1.Pod) {
+	w.play(pod, 500*time.Millisecond, w.scheduled)
+	for _, after := range []time.Duration{time.Second, 15 * time.Second} {
+		w.play(pod, after, func(pod *corev1.Pod) {
+			w.eventOf(pod, "kubelet", corev1.EventTypeWarning, "FailedCreatePodSandBox", "Failed to create pod sandbox: rpc error: code = Unknown desc = "+
+				`failed to setup network for sandbox "c0ffee": plugin type="multus-shim" name="multus-cni-network" failed (add): `+
+				`CmdAdd (shim): CNI request failed with status 400: 'ContainerID:"c0ffee" Netns:"/var/run/netns/x" IfName:"eth0" Args:"" Path:"" `+
+				`ERRORED: error configuring pod [downloads/vlan50-canary] networking: [downloads/vlan50-canary/`+string(pod.UID)+`:vlan50]: `+
+				`error adding container to network "vlan50": failed to find plugin "macvlan" in path [/var/lib/rancher/k3s/data/cni]`+"\n': StdinData: {}")
+		})
+	}
 }
 
 // play changes the Pod at its time, while it is still the same Pod.
@@ -213,11 +227,15 @@ func ended(name string, code int32) corev1.ContainerStatus {
 
 // event is one of Multus about this Pod.
 func (w *world) event(pod *corev1.Pod, reason, message string) {
+	w.eventOf(pod, "multus", corev1.EventTypeNormal, reason, message)
+}
+
+func (w *world) eventOf(pod *corev1.Pod, component, kind, reason, message string) {
 	now := metav1.Now()
 	event := &corev1.Event{
 		ObjectMeta:     metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name + "." + w.next()},
 		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
-		Reason:         reason, Message: message, Type: corev1.EventTypeNormal, Source: corev1.EventSource{Component: "multus"},
+		Reason:         reason, Message: message, Type: kind, Source: corev1.EventSource{Component: component},
 		Count: 1, FirstTimestamp: now, LastTimestamp: now,
 	}
 	check(w.t, w.kube.Tracker().Create(eventsResource, event, event.Namespace))

@@ -39,6 +39,9 @@ func (n *Networks) Get(namespace, name string) (*nadv1.NetworkAttachmentDefiniti
 	answer, ok := n.known[key]
 	if !ok {
 		answer.nad, answer.err = n.clients.Networks.NetworkAttachmentDefinitions(namespace).Get(n.ctx, name, metav1.GetOptions{})
+		if answer.err != nil {
+			answer.nad = nil // the client gives an empty one
+		}
 		n.known[key] = answer
 	}
 	return answer.nad, answer.err

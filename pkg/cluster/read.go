@@ -17,7 +17,12 @@ func Unreadable(err error) bool {
 
 // EachPodMeta visits the metadata of all Pods of the cluster, a page at a time.
 func (c *Clients) EachPodMeta(ctx context.Context, page int64, visit func(*metav1.PartialObjectMetadata) error) error {
-	pods := c.Metadata.Resource(corev1.SchemeGroupVersion.WithResource("pods"))
+	return c.EachPodMetaIn(ctx, metav1.NamespaceAll, page, visit)
+}
+
+// EachPodMetaIn is EachPodMeta for one namespace.
+func (c *Clients) EachPodMetaIn(ctx context.Context, namespace string, page int64, visit func(*metav1.PartialObjectMetadata) error) error {
+	pods := c.Metadata.Resource(corev1.SchemeGroupVersion.WithResource("pods")).Namespace(namespace)
 	options := metav1.ListOptions{Limit: page}
 	for {
 		list, err := pods.List(ctx, options)

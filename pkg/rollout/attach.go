@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/vlan50/kubectl-vlan50/pkg/multus"
+	"github.com/vlan50/kubectl-vlan50/pkg/verdict"
 )
 
 // ReadyByAge is how long a daemon container must have run without a restart to
@@ -41,6 +42,8 @@ type Attach struct {
 	// zero where a change of the log or the Pod will.
 	Wait    time.Duration
 	Message string
+	// Cause is what to call it where it never gets ready.
+	Cause verdict.Cause
 }
 
 // AttachReadiness judges one daemon Pod that Progress called done. Its rules,
@@ -61,7 +64,7 @@ func AttachReadiness(pod *corev1.Pod, log DaemonLog, now time.Time, settle time.
 		return Attach{Ready: true, By: ByLog, Message: fmt.Sprintf("daemon Pod %s has written its CNI conf", pod.Name)}
 	}
 	if current && log.EmptyConf {
-		return Attach{Message: fmt.Sprintf("daemon Pod %s wrote an empty CNI conf: it could not read the primary network's", pod.Name)}
+		return Attach{Cause: verdict.CNIConfEmpty, Message: fmt.Sprintf("daemon Pod %s wrote an empty CNI conf: it could not read the primary network's", pod.Name)}
 	}
 	if current && log.Stopping {
 		return Attach{Message: fmt.Sprintf("daemon Pod %s is stopping", pod.Name)}
@@ -88,7 +91,10 @@ func undecided(pod *corev1.Pod, log DaemonLog, current bool, now time.Time, sett
 	if log.Unreadable != "" {
 		why = log.Unreadable
 	}
-	if left := settle - now.Sub(readySince(pod)); left > 0 {
+	// Where the container came back before its Pod was seen unready, the
+	// condition is older than the container.
+	since := min(now.Sub(readySince(pod)), age)
+	if left := settle - since; left > 0 {
 		return Attach{Wait: left, Message: fmt.Sprintf("daemon Pod %s: %s; waiting %s after Ready", pod.Name, why, settle)}
 	}
 	return Attach{Ready: true, By: BySettle, Message: fmt.Sprintf("daemon Pod %s has been Ready for %s; whether it has written its CNI conf is not known: %s", pod.Name, settle, why)}

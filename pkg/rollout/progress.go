@@ -38,6 +38,8 @@ type Observation struct {
 	Pods []*corev1.Pod
 	// Node is the canary's node; nil where it is unknown or may not be read.
 	Node *corev1.Node
+	// NodeMissing: the node was looked for, and is not there.
+	NodeMissing bool
 	// NodeName is the canary's node, empty where it is unknown: then every
 	// daemon Pod must be ready.
 	NodeName string
@@ -57,9 +59,11 @@ type State struct {
 //   - the DaemonSet must exist and its controller must have seen its newest spec;
 //   - it must want at least one Pod: zero desired is "rolled out" for kubectl,
 //     and is exactly the broken case here;
-//   - the node, where it is known, must be Ready;
+//   - the node, where it is known, must be there and Ready;
 //   - a daemon Pod of the newest revision must be on the node, not terminating;
 //     under OnDelete an old one stays until somebody deletes it;
+//   - the DaemonSet must count it as updated: revisions are watched apart from the
+//     DaemonSet, and the newest may not be known yet;
 //   - one that crash-loops, is killed for memory, cannot be pulled or whose
 //     installer fails is named at once: waiting cannot help;
 //   - its Pod must be Ready.
@@ -101,6 +105,12 @@ func zeroDesired(o Observation) (State, bool) {
 }
 
 func nodeNotReady(o Observation) (State, bool) {
+	if o.NodeMissing {
+		return State{
+			Phase: Blocked, Cause: verdict.Unscheduled,
+			Message: fmt.Sprintf("there is no node %s, which the canary asks for", o.NodeName),
+		}, true
+	}
 	if o.Node == nil || conditionIs(o.Node.Status.Conditions, corev1.NodeReady) {
 		return State{}, false
 	}
@@ -112,15 +122,15 @@ func nodeNotReady(o Observation) (State, bool) {
 
 func wrongRevision(o Observation) (State, bool) {
 	newest, ok := o.newestRevision()
-	onNode := o.onNode()
+	onNode, desired := o.onNode(), int(o.DaemonSet.Status.DesiredNumberScheduled)
 	state := State{Phase: Waiting, Cause: verdict.RolloutInProgress}
-	if len(onNode) == 0 {
+	switch {
+	case len(onNode) == 0:
 		state.Message = fmt.Sprintf("DaemonSet %s has no Pod%s yet", o.ref(), o.where())
 		return state, true
-	}
-	if !ok && o.DaemonSet.Status.UpdatedNumberScheduled < o.DaemonSet.Status.DesiredNumberScheduled {
-		state.Message = fmt.Sprintf("DaemonSet %s: Updated: %d/%d", o.ref(), o.DaemonSet.Status.UpdatedNumberScheduled, o.DaemonSet.Status.DesiredNumberScheduled)
-		return o.onDelete(state), true
+	case o.NodeName == "" && len(onNode) < desired:
+		state.Message = fmt.Sprintf("DaemonSet %s has %d of %d Pods, and the canary may run on any node", o.ref(), len(onNode), desired)
+		return state, true
 	}
 	for _, pod := range onNode {
 		if pod.DeletionTimestamp != nil {
@@ -132,7 +142,24 @@ func wrongRevision(o Observation) (State, bool) {
 			return o.onDelete(state), true
 		}
 	}
-	return state, false
+	return o.notCounted(ok)
+}
+
+// notCounted waits until the DaemonSet counts its updated Pods: the one on the
+// canary's node, or all where the node or the newest revision is not known.
+func (o Observation) notCounted(revisionKnown bool) (State, bool) {
+	updated, need := o.DaemonSet.Status.UpdatedNumberScheduled, o.DaemonSet.Status.DesiredNumberScheduled
+	state := State{
+		Phase: Waiting, Cause: verdict.RolloutInProgress,
+		Message: fmt.Sprintf("DaemonSet %s: Updated: %d/%d", o.ref(), updated, need),
+	}
+	switch {
+	case !revisionKnown && updated < need:
+		return o.onDelete(state), true
+	case o.NodeName != "":
+		need = 1
+	}
+	return state, updated < need
 }
 
 // onDelete turns the wait for a new revision into a dead end where nothing but

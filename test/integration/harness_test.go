@@ -7,18 +7,23 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
+	"log"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	nadclient "github.com/k8snetworkplumbingwg/network-attachment-definition-client/pkg/client/clientset/versioned/typed/k8s.cni.cncf.io/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/vlan50/kubectl-vlan50/pkg/api/v1alpha1"
@@ -192,6 +197,25 @@ func (s *site) pod() *corev1.Pod {
 	return pod
 }
 
+// gone waits until a Pod of the site is no longer there.
+func (s *site) gone(name string) {
+	s.t.Helper()
+	eventually(s.t, "Pod "+name+" is gone", func() bool {
+		_, err := s.client.CoreV1().Pods(s.Namespace).Get(s.t.Context(), name, metav1.GetOptions{})
+		return apierrors.IsNotFound(err)
+	})
+}
+
+// networks are the NetworkAttachmentDefinitions of the site's namespace.
+func (s *site) networks() nadclient.NetworkAttachmentDefinitionInterface {
+	s.t.Helper()
+	config, err := s.server.Config()
+	check(s.t, err)
+	client, err := nadclient.NewForConfig(config)
+	check(s.t, err)
+	return client.NetworkAttachmentDefinitions(s.Namespace)
+}
+
 // createCanary creates the canary as a user without the tool would, and waits
 // until its phase is one of the given.
 func (s *site) createCanary(phases ...corev1.PodPhase) *corev1.Pod {
@@ -210,6 +234,23 @@ func (s *site) createCanary(phases ...corev1.PodPhase) *corev1.Pod {
 		return len(phases) == 0
 	})
 	return pod
+}
+
+// taken waits until the node has taken up a Pod: from then on it also ends it.
+func (s *site) taken(uid types.UID) {
+	s.t.Helper()
+	eventually(s.t, "the node has taken up UID "+string(uid), func() bool {
+		return slices.ContainsFunc(s.node.Journal().Of(scriptednode.PodAlive), func(e scriptednode.Entry) bool { return e.UID == uid })
+	})
+}
+
+// plain are the UIDs of canaries whose sandbox was made without Multus.
+func (s *site) plain() []types.UID {
+	var uids []types.UID
+	for _, entry := range s.node.Journal().Of(scriptednode.SandboxPlain) {
+		uids = append(uids, entry.UID)
+	}
+	return uids
 }
 
 // expect checks verdict, cause and exit code of an outcome.
@@ -275,6 +316,9 @@ func eventually(t *testing.T, what string, reached func() bool) {
 		}
 	}
 }
+
+// quiet is for what a test breaks on purpose.
+func quiet() *log.Logger { return log.New(io.Discard, "", 0) }
 
 // lockedBuffer is written by a process and read by the test.
 type lockedBuffer struct {

@@ -7,13 +7,18 @@ package integration
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"testing"
 
+	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 
 	"github.com/vlan50/kubectl-vlan50/test/apiserver"
 	"github.com/vlan50/kubectl-vlan50/test/buildcache"
@@ -28,7 +33,18 @@ var plane struct {
 	binary string
 }
 
+// parallel is how many tests run at once where the command line does not say:
+// they wait for most of their time, whatever the number of processors.
+const parallel = 8
+
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if flag.Lookup("test.parallel").Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
+		if err := flag.Set("test.parallel", strconv.Itoa(parallel)); err != nil {
+			panic(err)
+		}
+	}
+	klog.SetLogger(logr.Discard()) // what the tests break on purpose
 	code, err := runAll(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

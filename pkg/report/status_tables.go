@@ -1,0 +1,223 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+	"github.com/fatih/color"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/vlan50/kubectl-vlan50/pkg/api/v1alpha1"
+)
+
+// rowsShown bounds the rows of a table in the short form; those that matter
+// come first.
+const rowsShown = 12
+
+// row is one row of a table, with a note below it where it needs one.
+type row struct {
+	mark  v1alpha1.Mark
+	cells []string
+	note  string
+}
+
+// table prints rows in columns as wide as they need.
+func (t StatusScreen) table(heads []string, rows []row) {
+	if len(rows) == 0 {
+		return
+	}
+	hidden := 0
+	if len(rows) > rowsShown && !t.Wide {
+		hidden = len(rows) - rowsShown
+		rows = rows[:rowsShown]
+	}
+	widths := make([]int, len(heads))
+	for _, cells := range append([][]string{heads}, cellsOf(rows)...) {
+		for i, cell := range cells {
+			widths[i] = max(widths[i], ansi.StringWidth(cell))
+		}
+	}
+	t.fit(widths)
+	fmt.Fprintln(t.out, t.paint(color.New(color.Faint), "    "+padded(heads, widths)))
+	for _, r := range rows {
+		fmt.Fprintln(t.out, "  "+t.mark(r.mark)+" "+padded(r.cells, widths))
+		if r.note != "" {
+			t.hanging("      ", 6, r.note)
+		}
+	}
+	if hidden > 0 {
+		fmt.Fprintf(t.out, "    ... and %d more (-o wide shows all)\n", hidden)
+	}
+}
+
+// fit makes the widest columns narrower until a row fits the screen. Wide is for
+// those who want all of it, be it broken.
+func (t StatusScreen) fit(widths []int) {
+	const edge, gap, narrowest = 4, 2, 12
+	for !t.Wide {
+		room, widest := t.Width-edge+gap, 0
+		for i, width := range widths {
+			room -= width + gap
+			if width > widths[widest] {
+				widest = i
+			}
+		}
+		if room >= 0 || widths[widest] <= narrowest {
+			return
+		}
+		widths[widest]--
+	}
+}
+
+func cellsOf(rows []row) [][]string {
+	cells := make([][]string, len(rows))
+	for i, r := range rows {
+		cells[i] = r.cells
+	}
+	return cells
+}
+
+func padded(cells []string, widths []int) string {
+	var b strings.Builder
+	for i, cell := range cells {
+		cell = ansi.Truncate(cell, widths[i], "…")
+		b.WriteString(cell + strings.Repeat(" ", widths[i]-ansi.StringWidth(cell)+2))
+	}
+	return strings.TrimRight(b.String(), " ")
+}
+
+func (t StatusScreen) multus(s *v1alpha1.SiteStatusStatus) {
+	t.section("Multus", "DaemonSet "+s.Multus.DaemonSet, v1alpha1.SectionMultus, s, s.Multus.Lines)
+	var rows []row
+	for i := range s.Multus.Nodes {
+		node := &s.Multus.Nodes[i]
+		r := row{mark: node.Mark, cells: []string{
+			star(node.Node, node.Canary), dash(node.Pod), t.ageOf(node.CreatedAt), t.restarts(node), attach(node),
+		}}
+		if !node.AttachReady || t.Wide {
+			r.note = node.Reason
+		}
+		rows = append(rows, r)
+	}
+	t.table([]string{"NODE", "DAEMON POD", "AGE", "RESTARTS", "ATTACH READY"}, rows)
+}
+
+func (t StatusScreen) restarts(node *v1alpha1.MultusNode) string {
+	text := fmt.Sprint(node.Restarts)
+	last := node.LastRestart
+	if last == nil {
+		return text
+	}
+	text += " (" + cmp.Or(Line(last.Reason), fmt.Sprintf("exit code %d", last.ExitCode))
+	if last.At != nil {
+		text += ", " + t.age(last.At.Time) + " ago"
+	}
+	return text + ")"
+}
+
+func attach(node *v1alpha1.MultusNode) string {
+	switch {
+	case !node.AttachReady:
+		return "no"
+	case node.AttachReadySince == nil:
+		return "yes, by " + node.AttachReadyBy
+	}
+	return fmt.Sprintf("since %s (by %s)", node.AttachReadySince.UTC().Format(time.DateTime), node.AttachReadyBy)
+}
+
+// canaries prints the lines of one canary, and a table where there are several,
+// with the lines of those that are not well.
+func (t StatusScreen) canaries(s *v1alpha1.SiteStatusStatus) {
+	if len(s.Canaries) == 1 {
+		c := &s.Canaries[0]
+		about := c.Namespace + "/" + c.Name
+		if c.CreatedAt != nil {
+			about += ", " + t.age(c.CreatedAt.Time) + " old"
+		}
+		t.section("Canary", about, v1alpha1.SectionCanary, s, c.Lines)
+		return
+	}
+	t.title("Canary", fmt.Sprintf("%d of them", len(s.Canaries)))
+	var rows []row
+	for i := range s.Canaries {
+		c := &s.Canaries[i]
+		cells := []string{
+			Line(c.Namespace + "/" + c.Name), t.ageOf(value(c.CreatedAt)), dash(c.Phase), dash(c.Node),
+			dash(c.Verdict), dash(c.Cause), dash(string(c.Freshness)),
+		}
+		if t.Wide {
+			cells = append(cells, dash(string(c.UID)), dash(strings.Join(c.Addresses, " ")))
+		}
+		r := row{mark: c.Mark, cells: cells}
+		if c.Mark != v1alpha1.MarkOK || t.Wide {
+			r.note = c.Message
+		}
+		rows = append(rows, r)
+	}
+	heads := []string{"CANARY", "AGE", "PHASE", "NODE", "VERDICT", "CAUSE", "SPEAKS"}
+	if t.Wide {
+		heads = append(heads, "UID", "ATTACHED")
+	}
+	t.table(heads, rows)
+	for _, gap := range s.Unreadable {
+		if gap.Section == v1alpha1.SectionCanary {
+			t.line(v1alpha1.StatusLine{Mark: v1alpha1.MarkUnknown, Subject: "unread", Text: gap.Text})
+		}
+	}
+}
+
+func (t StatusScreen) addresses(s *v1alpha1.SiteStatusStatus) {
+	t.section("Addresses", "", v1alpha1.SectionAddresses, s, s.Addresses.Lines)
+	networks := map[string]bool{}
+	for _, claim := range s.Addresses.Pods {
+		networks[claim.Network] = true
+	}
+	named := t.Wide || len(networks) > 1
+	heads := []string{"POD", "ASKS FOR", "HOLDS", "NODE", "PHASE"}
+	if named {
+		heads = append(heads, "NETWORK")
+	}
+	var rows []row
+	for _, claim := range s.Addresses.Pods {
+		cells := []string{
+			star(claim.Namespace+"/"+claim.Name, claim.Canary),
+			dash(strings.Join(claim.Asked, " ")), dash(strings.Join(claim.Held, " ")), dash(claim.Node), dash(claim.Phase),
+		}
+		if named {
+			cells = append(cells, Line(claim.Network))
+		}
+		rows = append(rows, row{mark: claim.Mark, cells: cells, note: claim.Reason})
+	}
+	t.table(heads, rows)
+}
+
+// star marks what belongs to a canary.
+func star(text string, canary bool) string {
+	if canary {
+		return Line(text) + " *"
+	}
+	return Line(text)
+}
+
+func dash(text string) string { return cmp.Or(Line(text), "-") }
+
+func value(at *metav1.Time) metav1.Time {
+	if at == nil {
+		return metav1.Time{}
+	}
+	return *at
+}
+
+func (t StatusScreen) ageOf(at metav1.Time) string {
+	if at.IsZero() {
+		return "-"
+	}
+	return t.age(at.Time)
+}
+
+// age is how long ago something was, as kubectl writes it.
+func (t StatusScreen) age(at time.Time) string { return duration.HumanDuration(t.Now.Sub(at)) }
