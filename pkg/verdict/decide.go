@@ -15,6 +15,10 @@ const RepeatAfter = 30 * time.Second
 // send them asynchronously.
 const EventGrace = 3 * time.Second
 
+// RunningGrace is how long a main container must have run to count as done well
+// without having ended.
+const RunningGrace = 5 * time.Second
+
 // Decide judges one canary from the evidence alone. It is level-driven: it
 // looks at the whole of the evidence each time, in any order, and may be called
 // on every change.

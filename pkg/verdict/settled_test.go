@@ -44,6 +44,9 @@ func TestSettled(t *testing.T) {
 		{"passed, all shown", 121 * time.Second, true, OK, []change{attached(), done()}},
 		{"passed, the event may still come", 121 * time.Second, false, OKNoMultusEvents, []change{status(statusJSON), started(5 * time.Second), done()}},
 		{"passed, the event never came", 124 * time.Second, true, OKNoMultusEvents, []change{status(statusJSON), started(5 * time.Second), done()}},
+		{"main container started a second ago", 121 * time.Second, false, OK, []change{attached(), mainRuns(120 * time.Second)}},
+		{"main container runs on", 126 * time.Second, true, OK, []change{attached(), mainRuns(120 * time.Second)}},
+		{"main container runs by a clock that is ahead", 100 * time.Second, true, OK, []change{attached(), mainRuns(120 * time.Second)}},
 		{"ended in an earlier sandbox's name", 5 * time.Minute, true, StaleNetworkStatus, []change{eth0(1), net1(2), event(20*time.Second, "SandboxChanged", "x", "kubelet"), started(40 * time.Second), done()}},
 		{"no node at first", 10 * time.Second, false, Unscheduled, []change{unbound("0/3 nodes are available")}},
 		{"no node for half a minute", 31 * time.Second, true, Unscheduled, []change{unbound("0/3 nodes are available")}},
@@ -60,6 +63,20 @@ func TestSettled(t *testing.T) {
 				t.Errorf("got %s settled %v, want %s settled %v\n%s", got.Cause, got.Settled, row.cause, row.settled, got.Message)
 			}
 		})
+	}
+}
+
+// mainRuns has the guard done and the main container running and ready.
+func mainRuns(since time.Duration) change {
+	return func(e *evidence.Evidence) {
+		done()(e)
+		canary(func(p *corev1.Pod) {
+			p.Status.Phase = corev1.PodRunning
+			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue})
+			for i := range p.Status.ContainerStatuses {
+				p.Status.ContainerStatuses[i].State, p.Status.ContainerStatuses[i].Ready = runs(since), true
+			}
+		})(e)
 	}
 }
 

@@ -55,6 +55,7 @@ func (s *scene) passed(p proof, lines []Line) *finding {
 	case OKNoMultusEvents, NetworkStatusAbsent, NetworkStatusPartial, EventsIncomplete:
 		f.open = s.fresh()
 	}
+	f.open = f.open || s.justStarted()
 	if s.ev.failures > 0 && len(s.ev.sandbox) > 0 {
 		f.lines = append(f.lines, eventLine(s.ev.sandbox[len(s.ev.sandbox)-1]))
 	}
@@ -84,6 +85,21 @@ func (s *scene) fresh() bool {
 	age := s.now.Sub(at)
 	// A node's clock that runs ahead must not keep a verdict open for ever.
 	return !at.IsZero() && age < EventGrace && age > -EventGrace
+}
+
+// justStarted reports that a main container has started so lately that it may
+// yet end with an error: one that only runs has proven nothing by its exit code.
+func (s *scene) justStarted() bool {
+	for _, c := range s.pod.Status.ContainerStatuses {
+		if c.State.Running == nil {
+			continue
+		}
+		// As in fresh, a node's clock that runs ahead must not hold the verdict.
+		if age := s.now.Sub(c.State.Running.StartedAt.Time); age < RunningGrace && age > -RunningGrace {
+			return true
+		}
+	}
+	return false
 }
 
 // didWell reports that guard and main containers finished well, or are running
