@@ -1,7 +1,6 @@
 # All targets do their own set-up. `make help` lists them.
 GO      ?= go
 LINT    := $(GO) tool -modfile=tools/lint/go.mod golangci-lint
-LDFLAGS := -s -w
 
 .PHONY: help
 help: ## list the targets
@@ -9,7 +8,7 @@ help: ## list the targets
 
 .PHONY: build
 build: ## build bin/kubectl-vlan50
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/kubectl-vlan50
+	CGO_ENABLED=0 $(GO) build -o bin/ ./cmd/kubectl-vlan50
 
 .PHONY: test
 test: unit lint integration ## unit tests, lint and integration tests
@@ -34,6 +33,19 @@ fmt: ## format all code
 .PHONY: docs
 docs: ## write the generated documents anew
 	$(GO) test ./pkg/report -run TestCausesDocument -update-docs
+
+# A release where HEAD has a tag, a snapshot elsewhere. GoReleaser wants to know
+# where the repository came from, which a clone without a remote cannot say.
+.PHONY: dist
+dist: ## release archives, checksums, SBOMs and krew manifest, into dist/
+	CGO_ENABLED=0 GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=remote.origin.url GIT_CONFIG_VALUE_0=https://github.com/vlan50/kubectl-vlan50 \
+		$(GO) tool -modfile=tools/release/go.mod goreleaser release --clean --skip=publish --timeout 2h \
+		$$(git describe --tags --exact-match >/dev/null 2>&1 || echo --snapshot)
+	@wc -c dist/*.tar.gz dist/*.zip dist/*/kubectl-vlan50* | awk '$$2 != "total" { printf "%6.1f MB  %s\n", $$1 / 1e6, $$2 }'
+
+.PHONY: test-krew
+test-krew: ## build the release twice and install it with the real krew, offline
+	$(GO) test -tags krew -count=1 -timeout 2h -v ./test/krew/...
 
 .PHONY: demo
 demo: build ## three retests to watch: a pass, a false failure told apart, a real failure

@@ -51,6 +51,12 @@ func (r *Retest) explain(ctx context.Context, err error) error {
 	return fmt.Errorf("%w (%s)", err, r.state)
 }
 
+// uncut bounds a request that Ctrl-C does not cut short: whether a write has
+// happened must be known.
+func uncut(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
+}
+
 // sleep waits, or ends with ctx.
 func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
@@ -74,8 +80,13 @@ func sentence(text string) string {
 	return strings.ToUpper(text[:1]) + strings.TrimSuffix(text[1:], ".") + "."
 }
 
-// answered reports whether the server said no, as against not being reached.
+// answered reports whether the server has decided, as against not being reached,
+// in trouble, or too busy to say.
 func answered(err error) bool {
 	var status apierrors.APIStatus
-	return errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError
+	if !errors.As(err, &status) {
+		return false
+	}
+	code := status.Status().Code
+	return code < http.StatusInternalServerError && code != http.StatusTooManyRequests
 }

@@ -67,6 +67,7 @@ func (l *live) next(ctx context.Context, d time.Duration) error {
 func (r *Retest) look() (blocked *verdict.Verdict, open bool, wait time.Duration) {
 	state := rollout.Progress(r.live.observation())
 	if state.Phase != rollout.Done {
+		r.attempt.RolloutReady, r.attempt.AttachReady = time.Time{}, time.Time{}
 		r.last = r.blockedBy(state)
 		if state.Phase == rollout.Blocked {
 			return r.stop(), false, 0
@@ -77,23 +78,38 @@ func (r *Retest) look() (blocked *verdict.Verdict, open bool, wait time.Duration
 	if r.attempt.RolloutReady.IsZero() {
 		r.attempt.RolloutReady = r.now()
 	}
-	by := ""
-	for _, daemon := range state.Daemons {
+	if attach := r.lookAttach(state.Daemons); !attach.Ready {
+		r.attempt.AttachReady = time.Time{}
+		r.last = r.blockedBy(rollout.State{Cause: cmp.Or(attach.Cause, verdict.RolloutInProgress), Message: attach.Message})
+		r.waitf(StepGate, "waiting: %s", attach.Message)
+		return nil, false, attach.Wait
+	}
+	r.last = verdict.Verdict{}
+	return nil, true, 0
+}
+
+// lookAttach gives the first daemon that is not ready to attach, or, where all
+// are, notes when that was and what it was known by: the weakest of their proofs.
+func (r *Retest) lookAttach(daemons []*corev1.Pod) rollout.Attach {
+	all := rollout.Attach{Ready: true}
+	var messages []string
+	for _, daemon := range daemons {
 		attach := rollout.AttachReadiness(daemon, r.daemonLog(daemon), r.now(), r.Settle)
 		if !attach.Ready {
-			r.last = r.blockedBy(rollout.State{Cause: cmp.Or(attach.Cause, verdict.RolloutInProgress), Message: attach.Message})
-			r.waitf(StepGate, "waiting: %s", attach.Message)
-			return nil, false, attach.Wait
+			return attach
 		}
-		if r.attempt.AttachReady.IsZero() {
-			r.notef(StepGate, "%s", attach.Message)
+		messages = append(messages, attach.Message)
+		if all.By == "" || all.By == rollout.ByLog || attach.By == rollout.BySettle {
+			all.By = attach.By
 		}
-		by = attach.By
 	}
 	if r.attempt.AttachReady.IsZero() {
-		r.attempt.AttachReady, r.attempt.AttachReadyBy = r.now(), by
+		r.attempt.AttachReady, r.attempt.AttachReadyBy = r.now(), all.By
+		for _, message := range messages {
+			r.notef(StepGate, "%s", message)
+		}
 	}
-	return nil, true, 0
+	return all
 }
 
 // blockedBy is the verdict of a canary that was not recreated: what the

@@ -92,20 +92,29 @@ func (r *Retest) take(ctx context.Context) (*coordinationv1.Lease, error) {
 	lease, err := r.leases().Get(ctx, r.Canary.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		lease, err = r.leases().Create(ctx, r.lease(nil), metav1.CreateOptions{FieldManager: FieldManager})
-		if apierrors.IsAlreadyExists(err) {
-			return nil, refusef("another retest of Pod %s has just begun: wait for it, then run this again", r.Canary)
-		}
-		return lease, wrapLease(err, r)
+		return r.put(ctx, nil)
 	case err != nil:
 		return nil, wrapLease(err, r)
 	}
-	lease, err = r.mayTake(ctx, lease)
-	if err != nil {
+	if lease, err = r.mayTake(ctx, lease); err != nil {
 		return nil, err
 	}
-	lease, err = r.leases().Update(ctx, r.lease(lease), metav1.UpdateOptions{FieldManager: FieldManager})
-	if apierrors.IsConflict(err) {
+	return r.put(ctx, lease)
+}
+
+// put writes the Lease as ours, over current where there is one.
+func (r *Retest) put(ctx context.Context, current *coordinationv1.Lease) (lease *coordinationv1.Lease, err error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	ctx, cancel := uncut(ctx)
+	defer cancel()
+	if current == nil {
+		lease, err = r.leases().Create(ctx, r.lease(nil), metav1.CreateOptions{FieldManager: FieldManager})
+	} else {
+		lease, err = r.leases().Update(ctx, r.lease(current), metav1.UpdateOptions{FieldManager: FieldManager})
+	}
+	if apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) {
 		return nil, refusef("another retest of Pod %s has just begun: wait for it, then run this again", r.Canary)
 	}
 	return lease, wrapLease(err, r)

@@ -30,24 +30,23 @@ const (
 // observe judges the new canary at each change until the verdict is settled,
 // then checks that nothing it rests on changed meanwhile.
 func (r *Retest) observe(ctx context.Context) (verdict.Verdict, error) {
-	seen := false
+	var last evidence.Evidence // the newest that held the Pod
 	for {
-		pod := r.live.canary.One()
+		e, pod := r.collect(ctx, r.uid), r.live.canary.One()
 		switch {
-		case pod != nil && pod.UID == r.uid:
-			seen = true
-		case pod != nil && pod.UID != r.old:
-			// A watch that lags may still show the old Pod, but no third one.
-			return verdict.Verdict{}, r.namesake(pod)
-		case pod == nil && seen:
-			return r.vanished(), nil
-		}
-		if seen {
-			r.last = verdict.Decide(r.collect(ctx, r.uid), r.now())
+		case e.CanaryPod() != nil:
+			last = e
+			r.last = verdict.Decide(e, r.now())
 			if r.last.Settled {
-				return r.settle(ctx)
+				return r.settle(ctx, e), nil
 			}
 			r.waitf(StepObserve, "%s", r.last.Message)
+		case pod != nil && pod.UID != r.uid && pod.UID != r.old:
+			// A watch that lags may still show the old Pod, but no third one.
+			return verdict.Verdict{}, r.namesake(pod)
+		case pod == nil && last.CanaryPod() != nil:
+			r.final, r.configuration = last, evidence.FingerprintOf(last)
+			return r.vanished(), nil
 		}
 		if err := r.live.next(ctx, recheck); err != nil {
 			return verdict.Verdict{}, err
@@ -57,16 +56,15 @@ func (r *Retest) observe(ctx context.Context) (verdict.Verdict, error) {
 
 // settle completes a final verdict: the guard's own words, and the check that
 // the configuration was the same from before the creation to the end.
-func (r *Retest) settle(ctx context.Context) (verdict.Verdict, error) {
-	e := r.collect(ctx, r.uid)
-	if verdict.Decide(e, r.now()).Outcome != verdict.Pass {
+func (r *Retest) settle(ctx context.Context, e evidence.Evidence) verdict.Verdict {
+	judged := r.last
+	if judged.Outcome != verdict.Pass {
 		e.PodLogs = append(e.PodLogs, guardLogs(ctx, r.Clients, e.CanaryPod())...)
+		judged = verdict.Decide(e, r.now())
 	}
-	judged := verdict.Decide(e, r.now())
-	e = r.complete(ctx, e)
-	r.final = e
-	r.configuration = evidence.FingerprintOf(e)
-	return verdict.CrossCheck(judged, r.fingerprintBefore(e), r.configuration), nil
+	r.final = r.complete(ctx, e)
+	r.configuration = evidence.FingerprintOf(r.final)
+	return verdict.CrossCheck(judged, r.fingerprintBefore(r.final), r.configuration)
 }
 
 // fingerprintBefore is the configuration just before the creation, read as it

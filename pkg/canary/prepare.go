@@ -14,6 +14,12 @@ import (
 // prepare proves, before anything is changed, that the canary can be created
 // again: its manifest, the rights, the server's admission, its address.
 func (r *Retest) prepare(ctx context.Context) error {
+	if err := r.locate(ctx); err != nil {
+		return err
+	}
+	if err := r.rightsGuard(ctx); err != nil {
+		return err
+	}
 	live, err := r.Clients.Core.Pods(r.Canary.Namespace).Get(ctx, r.Canary.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		live, err = nil, nil
@@ -22,9 +28,6 @@ func (r *Retest) prepare(ctx context.Context) error {
 		return fmt.Errorf("reading Pod %s: %w", r.Canary, err)
 	}
 	if err := r.chooseManifest(live); err != nil {
-		return err
-	}
-	if err := r.rightsGuard(ctx); err != nil {
 		return err
 	}
 	if r.DryRun != DryRunClient {
@@ -39,6 +42,20 @@ func (r *Retest) prepare(ctx context.Context) error {
 	return nil
 }
 
+// locate finds the DaemonSet. One that may not be read is left to the guard of
+// the rights, which names all that are missing.
+func (r *Retest) locate(ctx context.Context) error {
+	if r.Locate == nil {
+		return nil
+	}
+	ref, err := r.Locate(ctx)
+	if err != nil && !apierrors.IsForbidden(err) {
+		return err
+	}
+	r.DaemonSet = ref
+	return nil
+}
+
 // chooseManifest takes the user's file, else the live Pod, else what an earlier
 // run saved before it deleted the Pod.
 func (r *Retest) chooseManifest(live *corev1.Pod) error {
@@ -49,7 +66,9 @@ func (r *Retest) chooseManifest(live *corev1.Pod) error {
 	}
 	switch {
 	case r.File != nil:
-		r.manifest, r.source = r.File.Pod, r.File.Source
+		r.manifest, r.source = r.File.Pod.DeepCopy(), r.File.Source
+		// A file made from a live Pod carries the verdict on that one.
+		r.manifest.Annotations = ownAnnotations(r.manifest.Annotations)
 	case live != nil:
 		r.manifest, r.source = FromLive(live), "the live Pod"
 	default:
@@ -139,7 +158,7 @@ func (r *Retest) lastLook(ctx context.Context) error {
 	for {
 		err := r.overlapGuard(ctx)
 		switch {
-		case err == nil, isRefusal(err), answered(err) && !apierrors.IsTooManyRequests(err):
+		case err == nil, isRefusal(err), answered(err):
 			return err
 		case ctx.Err() == nil:
 			r.waitf(StepCreate, "waiting for the API server: %v", err)

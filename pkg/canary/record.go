@@ -34,7 +34,7 @@ func (r *Retest) record(ctx context.Context, judged verdict.Verdict) Result {
 		r.notef(StepRecord, "the evidence could not be saved: %v", err)
 	}
 	result.EvidencePath = path
-	if r.final.CanaryPod() != nil && r.uid != "" {
+	if pod := r.live.canary.One(); pod != nil && pod.UID == r.uid {
 		if err := r.annotate(ctx, result); err != nil {
 			r.notef(StepRecord, "the verdict could not be noted on Pod %s, so that status will not know it: %v", r.Canary, err)
 		}

@@ -19,8 +19,6 @@ import (
 )
 
 const (
-	// writeTimeout bounds one write. Writes are not cut short by Ctrl-C: whether
-	// they happened must be known.
 	writeTimeout = 15 * time.Second
 	// retryPause is how long after a refused or lost write it is tried again.
 	retryPause = 200 * time.Millisecond
@@ -113,7 +111,7 @@ func (r *Retest) delete(ctx context.Context, pod *corev1.Pod) error {
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		if answered(err) && !apierrors.IsConflict(err) && !apierrors.IsTooManyRequests(err) {
+		if answered(err) && !apierrors.IsConflict(err) {
 			r.leave("nothing was changed")
 			return fmt.Errorf("deleting Pod %s: %w", r.Canary, err)
 		}
@@ -152,7 +150,7 @@ func (r *Retest) stillThere(ctx context.Context, uid types.UID) (*corev1.Pod, er
 }
 
 func (r *Retest) deleteOnce(ctx context.Context, pod *corev1.Pod, dryRun bool) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
+	ctx, cancel := uncut(ctx)
 	defer cancel()
 	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{
 		UID: ptr.To(pod.UID), ResourceVersion: ptr.To(pod.ResourceVersion),
@@ -192,10 +190,14 @@ func heldBy(pod *corev1.Pod, events []*corev1.Event) string {
 	if len(pod.Finalizers) > 0 {
 		return "held by finalizer " + strings.Join(pod.Finalizers, ", ")
 	}
+	var failed *corev1.Event
 	for _, event := range events {
-		if event.Reason == "FailedKillPod" {
-			return "the kubelet cannot tear it down: " + event.Message
+		if event.Reason == "FailedKillPod" && (failed == nil || evidence.EventTime(event).After(evidence.EventTime(failed))) {
+			failed = event
 		}
+	}
+	if failed != nil {
+		return "the kubelet cannot tear it down: " + failed.Message
 	}
 	if grace := pod.DeletionGracePeriodSeconds; grace != nil {
 		return fmt.Sprintf("the kubelet of node %s is stopping it (grace period %d s)", orNone(pod.Spec.NodeName), *grace)
@@ -203,48 +205,31 @@ func heldBy(pod *corev1.Pod, events []*corev1.Event) string {
 	return "the kubelet of node " + orNone(pod.Spec.NodeName) + " is stopping it"
 }
 
-// namesake refuses to go on beside a Pod that somebody else has created.
-func (r *Retest) namesake(pod *corev1.Pod) error {
-	return refusef("another Pod %s (UID %s) was created by %s at %s while this run recreated the canary: it is left alone and not judged; find out who creates it, then run this again (%s)",
-		r.Canary, pod.UID, manager(pod), pod.CreationTimestamp.UTC().Format(time.RFC3339), r.state)
-}
-
-// manager names the client that created a Pod: the field manager that wrote its
-// spec first.
-func manager(pod *corev1.Pod) string {
-	var oldest *metav1.ManagedFieldsEntry
-	for i := range pod.ManagedFields {
-		entry := &pod.ManagedFields[i]
-		if entry.Subresource == "" && (oldest == nil || entry.Time.Before(oldest.Time)) {
-			oldest = entry
-		}
-	}
-	if oldest == nil || oldest.Manager == "" {
-		return "an unknown client"
-	}
-	return "field manager " + oldest.Manager
-}
-
 // create makes the new canary and pins its UID from the server's answer.
 func (r *Retest) create(ctx context.Context) error {
 	pod := r.manifest.DeepCopy()
 	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, AttemptAnnot, r.attempt.ID)
 	for {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		r.live.config = nil // read again: the creation is what it must be true for
 		r.baseline = r.collect(ctx, "")
 		created, err := r.createOnce(ctx, pod)
 		switch {
 		case err == nil:
 			return r.pin(created)
-		case apierrors.IsAlreadyExists(err), !answered(err):
-			if created, err = r.whoIsThere(ctx); err != nil {
-				return err
-			}
-			if created != nil {
-				return r.pin(created)
-			}
-		case !apierrors.IsTooManyRequests(err):
+		// A conflict that is no AlreadyExists is one over a quota's usage.
+		case answered(err) && !apierrors.IsAlreadyExists(err) && !apierrors.IsConflict(err):
 			return fmt.Errorf("creating Pod %s: %w", r.Canary, err)
+		case !apierrors.IsAlreadyExists(err):
+			r.waitf(StepCreate, "creating Pod %s again and again: %v", r.Canary, err)
+		}
+		if created, err = r.whoIsThere(ctx); err != nil {
+			return err
+		}
+		if created != nil {
+			return r.pin(created)
 		}
 		if err := sleep(ctx, retryPause); err != nil {
 			return err
@@ -253,10 +238,7 @@ func (r *Retest) create(ctx context.Context) error {
 }
 
 func (r *Retest) createOnce(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, context.Cause(ctx)
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
+	ctx, cancel := uncut(ctx)
 	defer cancel()
 	return r.Clients.Core.Pods(r.Canary.Namespace).Create(ctx, pod, metav1.CreateOptions{FieldManager: FieldManager})
 }
@@ -265,6 +247,8 @@ func (r *Retest) createOnce(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, 
 // same (its answer was lost), whether the name is not free yet, or whether
 // somebody else has taken it.
 func (r *Retest) whoIsThere(ctx context.Context) (*corev1.Pod, error) {
+	ctx, cancel := uncut(ctx)
+	defer cancel()
 	pod, err := r.Clients.Core.Pods(r.Canary.Namespace).Get(ctx, r.Canary.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):

@@ -75,6 +75,8 @@ type Retest struct {
 	Clients   *cluster.Clients
 	Canary    evidence.Ref
 	DaemonSet evidence.Ref
+	// Locate, where it is set, finds the DaemonSet as the first step.
+	Locate func(context.Context) (evidence.Ref, error)
 	// File is the manifest given by the user; without one the live Pod's is
 	// taken, or the one that was saved last.
 	File *Manifest
@@ -145,14 +147,14 @@ func (r *Retest) Run(ctx context.Context) (Result, error) {
 	r.attempt = Attempt{ID: string(uuid.NewUUID()), Number: 1, StartedAt: r.now()}
 	r.leave("nothing was changed")
 	if err := r.prepare(ctx); err != nil {
-		return Result{}, r.explain(ctx, err)
+		return r.early(ctx, err)
 	}
 	if r.DryRun != DryRunNone && r.DryRun != "" {
 		return Result{}, r.explain(ctx, r.wouldDo(ctx))
 	}
 	held, lock, err := r.acquire(ctx)
 	if err != nil {
-		return Result{}, r.explain(ctx, err)
+		return r.early(ctx, err)
 	}
 	defer lock.unlock()
 	for {
@@ -166,6 +168,20 @@ func (r *Retest) Run(ctx context.Context) (Result, error) {
 		}
 		r.attempt = Attempt{ID: string(uuid.NewUUID()), Number: r.attempt.Number + 1, StartedAt: r.now()}
 	}
+}
+
+// early ends a run that has not come as far as the gate.
+func (r *Retest) early(ctx context.Context, err error) (Result, error) {
+	if !errors.Is(context.Cause(ctx), ErrDeadline) || isRefusal(err) {
+		return Result{}, r.explain(ctx, err)
+	}
+	state := r.lastNote
+	if state == "" || !errors.Is(err, ErrDeadline) {
+		state = err.Error()
+	}
+	r.last = verdict.Verdict{Cause: verdict.EvidenceIncomplete, Message: state, Next: "see that the API server answers and that nobody else holds the lock, then run the retest again"}
+	r.attempt.Decided = r.now()
+	return Result{Verdict: r.deadline(), Attempt: r.attempt}, nil
 }
 
 // once is one attempt, from the gate to the record.

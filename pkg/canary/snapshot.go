@@ -165,8 +165,14 @@ func lasting(err error) error {
 	return err
 }
 
+// logTimeout bounds how long a log is read: a kubelet that is away keeps the
+// request open, and no verdict is worth waiting for its words that long.
+const logTimeout = 10 * time.Second
+
 // readLog reads a bounded piece of a log.
 func readLog(ctx context.Context, clients *cluster.Clients, pod *corev1.Pod, options *corev1.PodLogOptions) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, logTimeout)
+	defer cancel()
 	stream, err := clients.Core.Pods(pod.Namespace).GetLogs(pod.Name, options).Stream(ctx)
 	if err != nil {
 		return "", err

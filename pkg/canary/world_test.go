@@ -2,6 +2,7 @@ package canary
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -127,15 +128,13 @@ func (w *world) createPod(action clienttesting.Action) (bool, runtime.Object, er
 	if len(create.CreateOptions.DryRun) > 0 {
 		return true, pod, nil
 	}
-	if live := w.pod(pod.Name); live != nil {
-		return true, nil, apierrors.NewAlreadyExists(podsResource.GroupResource(), pod.Name)
-	}
 	serial := w.next()
 	pod.UID, pod.ResourceVersion = types.UID("uid-"+serial), serial
 	pod.CreationTimestamp = metav1.Now()
 	pod.Status.Phase = corev1.PodPending
-	pod.ManagedFields = managedBy(create.CreateOptions.FieldManager)
-	check(w.t, w.kube.Tracker().Create(podsResource, pod, pod.Namespace))
+	if err := w.kube.Tracker().Create(podsResource, pod, pod.Namespace, create.CreateOptions); err != nil {
+		return true, nil, err
+	}
 	w.created(pod.DeepCopy())
 	return true, pod, nil
 }
@@ -245,6 +244,13 @@ func (w *world) failAlways(verb, resource string, err error) {
 	if verb == "list" {
 		w.kube.PrependWatchReactor(resource, func(clienttesting.Action) (bool, watch.Interface, error) { return true, nil, err })
 	}
+}
+
+// forbidWatching answers every watch as for a user who may only list.
+func (w *world) forbidWatching() {
+	w.kube.PrependWatchReactor("*", func(clienttesting.Action) (bool, watch.Interface, error) {
+		return true, nil, apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no"))
+	})
 }
 
 // change changes an object other than the canary.

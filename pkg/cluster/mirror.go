@@ -120,11 +120,15 @@ func (m *Mirror[T]) poll(ctx context.Context, lister cache.ListerWithContext) {
 	}
 }
 
-// note keeps the last error of a list, and forgets it at the next success.
+// note keeps the last error, and forgets it at the next success. An error is a
+// change too: somebody waits for the answer.
 func (m *Mirror[T]) note(err error) {
 	m.mu.Lock()
-	defer m.mu.Unlock()
 	m.lastErr = err
+	m.mu.Unlock()
+	if err != nil {
+		m.changed()
+	}
 }
 
 func (m *Mirror[T]) noteWatch(err error) {
@@ -136,7 +140,6 @@ func (m *Mirror[T]) noteWatch(err error) {
 	// fails is news.
 	if err != nil {
 		m.note(err)
-		m.changed()
 	}
 }
 

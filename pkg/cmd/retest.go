@@ -79,7 +79,7 @@ running the same command again.
 			return usage(noArgs(command, args))
 		},
 		RunE: func(command *cobra.Command, _ []string) error {
-			options, err := flags.toOptions(command.Context(), command, streams)
+			options, err := flags.toOptions(command, streams)
 			if err != nil {
 				return err
 			}
@@ -107,9 +107,9 @@ func noArgs(command *cobra.Command, args []string) error {
 	return fmt.Errorf("unexpected argument %q: '%s' takes flags only; see '%s --help'", args[0], command.CommandPath(), command.CommandPath())
 }
 
-// toOptions does all that can fail before the first step: parsing, files,
-// clients, the look for the DaemonSet.
-func (f *RetestFlags) toOptions(ctx context.Context, command *cobra.Command, streams genericiooptions.IOStreams) (*RetestOptions, error) {
+// toOptions does all that can fail before the first request: parsing, files,
+// clients.
+func (f *RetestFlags) toOptions(command *cobra.Command, streams genericiooptions.IOStreams) (*RetestOptions, error) {
 	if f.attempts < 1 {
 		return nil, usage(fmt.Errorf("--attempts %d: at least one", f.attempts))
 	}
@@ -154,7 +154,10 @@ func (f *RetestFlags) toOptions(ctx context.Context, command *cobra.Command, str
 			Store: store, Notify: progress.Note, Now: time.Now,
 		},
 	}
-	return options, options.findDaemonSet(ctx, settings.DaemonSet)
+	options.Retest.Locate = func(ctx context.Context) (evidence.Ref, error) {
+		return options.findDaemonSet(ctx, settings.DaemonSet)
+	}
+	return options, nil
 }
 
 // subject is the canary: the one in the manifest, which must be the one that
@@ -184,17 +187,12 @@ func (f *RetestFlags) subject(command *cobra.Command, settings resolved) (eviden
 }
 
 // findDaemonSet tells the user where another than the default was found.
-func (o *RetestOptions) findDaemonSet(ctx context.Context, setting string) error {
+func (o *RetestOptions) findDaemonSet(ctx context.Context, setting string) (evidence.Ref, error) {
 	ref, found, err := target.FindDaemonSet(ctx, o.Retest.Clients.Apps, setting)
 	if found != "" {
 		o.progress.Note(canary.Note{Time: time.Now(), Step: canary.StepCheck, Text: found})
 	}
-	if err != nil {
-		o.progress.Close()
-		return reachError(err)
-	}
-	o.Retest.DaemonSet = ref
-	return nil
+	return ref, err
 }
 
 // Run retests and prints the verdict.
@@ -249,5 +247,6 @@ func localState(server string) (*history.Store, canary.Process, error) {
 // alreadyTold reports whether an error needs no line of its own.
 func alreadyTold(err error) bool {
 	var outcome *judged
-	return errors.As(err, &outcome)
+	var watched *ended
+	return errors.As(err, &outcome) || errors.As(err, &watched)
 }

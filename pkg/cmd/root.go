@@ -58,6 +58,8 @@ tells pass, fail or inconclusive from the new Pod's own evidence.`),
 	root.AddCommand(
 		newCmdCanary(configFlags, streams),
 		newCmdExplain(streams),
+		newCmdStatus(configFlags, streams),
+		newCmdRollback(configFlags, streams),
 		newCmdVersion(configFlags, streams),
 		newCmdCompletion(streams),
 	)

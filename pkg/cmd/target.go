@@ -54,6 +54,11 @@ func (f *targetFlags) resolve(config *genericclioptions.ConfigFlags) (resolved, 
 	if r.canary, err = canaryRef(settings.Canary, config); err != nil {
 		return r, err
 	}
+	if settings.DaemonSet != "" {
+		if _, err := target.ParseRef(settings.DaemonSet, "kube-system"); err != nil {
+			return r, fmt.Errorf("DaemonSet %w", err)
+		}
+	}
 	if r.timeout, err = target.Duration("timeout", settings.Timeout, target.DefaultTimeout); err != nil {
 		return r, err
 	}

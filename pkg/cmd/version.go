@@ -2,34 +2,38 @@ package cmd
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
+	"regexp"
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/yaml"
 
 	"github.com/vlan50/kubectl-vlan50/pkg/cluster"
 	"github.com/vlan50/kubectl-vlan50/pkg/report"
 	"github.com/vlan50/kubectl-vlan50/pkg/target"
 )
 
-// Set by the release build; a plain build reads them from the build info.
-var (
-	version = ""
-	commit  = ""
-	date    = ""
-)
+// unknown stands for what a build did not record.
+const unknown = "unknown"
 
 // versionInfo is the document that version prints.
 type versionInfo struct {
-	Version  string `json:"version"`
-	Commit   string `json:"commit,omitempty"`
-	Date     string `json:"date,omitempty"`
+	Version string `json:"version"`
+	Commit  string `json:"commit"`
+	Date    string `json:"date"`
+	// Sum is the module's checksum as in the Go checksum database; only
+	// "go install module@version" records it, which in turn knows no commit.
+	Sum      string `json:"sum,omitempty"`
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
 
@@ -38,7 +42,7 @@ type versionInfo struct {
 }
 
 func newCmdVersion(config *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
-	server, daemonSet := false, ""
+	server, daemonSet, output := false, "", ""
 	command := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of this tool, and of the server with --server",
@@ -50,45 +54,87 @@ func newCmdVersion(config *genericclioptions.ConfigFlags, streams genericiooptio
   kubectl vlan50 version --server`),
 		Args: func(command *cobra.Command, args []string) error { return usage(noArgs(command, args)) },
 		RunE: func(command *cobra.Command, _ []string) error {
-			info := clientVersion()
-			if server {
-				if err := info.addServer(command.Context(), config, daemonSet); err != nil {
-					return err
-				}
+			printer, err := versionPrinter(output)
+			if err != nil {
+				return usage(err)
 			}
-			info.print(streams)
-			return nil
+			build, _ := debug.ReadBuildInfo()
+			info := clientVersion(build)
+			var asking error
+			if server {
+				asking = info.addServer(command.Context(), config, daemonSet)
+			}
+			// What this tool knows of itself is printed though the server may be away.
+			if err := printer(streams.Out, info); err != nil {
+				return fmt.Errorf("printing the version: %w", err)
+			}
+			return asking
 		},
 	}
 	command.Flags().BoolVar(&server, "server", server, "Also print the API server's version and the Multus image")
 	command.Flags().StringVar(&daemonSet, "daemonset", daemonSet, "The Multus DaemonSet, [NAMESPACE/]NAME")
+	command.Flags().StringVarP(&output, "output", "o", output, "Output format. One of: (json, yaml)")
 	return command
 }
 
-func clientVersion() versionInfo {
+// clientVersion reads what the go command recorded in the binary, which is the
+// one source for every way of building it:
+//   - in a checkout (a release build is one) the version comes from the tag,
+//     commit and date from the version control system;
+//   - "go install module@version" knows the version and the module's checksum;
+//     a pseudo-version holds commit and date as well;
+//   - a build with -buildvcs=false or outside a checkout knows nothing.
+func clientVersion(build *debug.BuildInfo) versionInfo {
 	info := versionInfo{
-		Version: version, Commit: commit, Date: date,
+		Version: "(devel)", Commit: unknown, Date: unknown,
 		Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
 	}
-	build, ok := debug.ReadBuildInfo()
-	if ok && info.Version == "" {
-		info.Version = build.Main.Version
-	}
-	if info.Version == "" {
-		info.Version = "(devel)"
-	}
-	if !ok {
+	if build == nil {
 		return info
 	}
-	for _, setting := range build.Settings {
-		switch {
-		case setting.Key == "vcs.revision" && info.Commit == "":
-			info.Commit = setting.Value
-		case setting.Key == "vcs.time" && info.Date == "":
-			info.Date = setting.Value
+	if build.Main.Version != "" {
+		info.Version = build.Main.Version
+	}
+	info.Sum = build.Main.Sum
+	if commit, date, ok := fromPseudoVersion(build.Main.Version); ok {
+		info.Commit, info.Date = commit, date
+	}
+	info.addSettings(build.Settings)
+	return info
+}
+
+// addSettings takes what the version control system said, where it was asked.
+func (v *versionInfo) addSettings(settings []debug.BuildSetting) {
+	modified := ""
+	for _, setting := range settings {
+		switch setting.Key {
+		case "vcs.revision":
+			v.Commit = setting.Value
+		case "vcs.time":
+			v.Date = setting.Value
+		case "vcs.modified":
+			if setting.Value == "true" {
+				modified = " with local changes"
+			}
 		}
 	}
-	return info
+	v.Commit += modified
+}
+
+// pseudoVersion matches the end of a pseudo-version, a date and the start of a
+// commit; https://go.dev/ref/mod#pseudo-versions.
+var pseudoVersion = regexp.MustCompile(`[-.](\d{14})-([0-9a-f]{12})(?:\+[0-9A-Za-z.-]+)?$`)
+
+func fromPseudoVersion(version string) (commit, date string, ok bool) {
+	match := pseudoVersion.FindStringSubmatch(version)
+	if match == nil {
+		return "", "", false
+	}
+	at, err := time.Parse("20060102150405", match[1])
+	if err != nil {
+		return "", "", false
+	}
+	return match[2], at.Format(time.RFC3339), true
 }
 
 // addServer asks the cluster: one request for its version, one or a few for the
@@ -132,18 +178,46 @@ func multusImage(ctx context.Context, clients *cluster.Clients, setting string) 
 	return fmt.Sprintf("unknown: DaemonSet %s has no container", ref)
 }
 
-func (v *versionInfo) print(streams genericiooptions.IOStreams) {
+// versionPrinter gives the printer of a format; "" is the one for people.
+func versionPrinter(format string) (func(io.Writer, versionInfo) error, error) {
+	switch format {
+	case "":
+		return printVersion, nil
+	case "json":
+		return func(out io.Writer, info versionInfo) error {
+			encoder := json.NewEncoder(out)
+			encoder.SetIndent("", "    ")
+			return encoder.Encode(info)
+		}, nil
+	case "yaml":
+		return func(out io.Writer, info versionInfo) error {
+			text, err := yaml.Marshal(info)
+			if err != nil {
+				return err
+			}
+			_, err = out.Write(text)
+			return err
+		}, nil
+	}
+	return nil, fmt.Errorf("--output %q is none of json, yaml", format)
+}
+
+func printVersion(out io.Writer, info versionInfo) error {
+	text := strings.Builder{}
 	for _, line := range []struct{ name, value string }{
-		{"version", v.Version},
-		{"commit", v.Commit},
-		{"date", v.Date},
-		{"go", v.Go},
-		{"platform", v.Platform},
-		{"server", v.Server},
-		{"multus", v.Multus},
+		{"version", info.Version},
+		{"commit", info.Commit},
+		{"date", info.Date},
+		{"sum", info.Sum},
+		{"go", info.Go},
+		{"platform", info.Platform},
+		{"server", info.Server},
+		{"multus", info.Multus},
 	} {
 		if line.value != "" {
-			fmt.Fprintf(streams.Out, "%-9s %s\n", line.name+":", report.Line(line.value))
+			fmt.Fprintf(&text, "%-9s %s\n", line.name+":", report.Line(line.value))
 		}
 	}
+	_, err := io.WriteString(out, text.String())
+	return err
 }

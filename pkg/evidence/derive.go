@@ -114,8 +114,11 @@ func IsMultus(ds *appsv1.DaemonSet) bool {
 		}
 	}
 	return slices.ContainsFunc(ds.Spec.Template.Spec.Containers, func(c corev1.Container) bool {
-		image := c.Image[strings.LastIndex(c.Image, "/")+1:]
-		return strings.HasPrefix(image, "multus")
+		image, _, _ := strings.Cut(c.Image[strings.LastIndex(c.Image, "/")+1:], "@")
+		name, _, _ := strings.Cut(image, ":")
+		// Rebuilds keep the name ("hardened-multus-cni"); the controllers beside
+		// Multus are called otherwise ("multus-dynamic-networks-controller").
+		return name == "multus" || strings.Contains(name, "multus-cni")
 	})
 }
 

@@ -21,57 +21,73 @@ const redacted = "REDACTED"
 // in texts, the copies of whole manifests that annotations and revisions hold.
 // A verdict does not change by it.
 func Redact(e Evidence) Evidence {
-	e.Pods = mapped(e.Pods, func(p corev1.Pod) corev1.Pod {
-		p = *p.DeepCopy()
-		redactMeta(&p.ObjectMeta)
-		redactPodSpec(&p.Spec)
-		redactStatuses(&p.Status)
-		return p
-	})
-	e.DaemonSets = mapped(e.DaemonSets, func(ds appsv1.DaemonSet) appsv1.DaemonSet {
-		ds = *ds.DeepCopy()
-		redactMeta(&ds.ObjectMeta)
-		redactMeta(&ds.Spec.Template.ObjectMeta)
-		redactPodSpec(&ds.Spec.Template.Spec)
-		return ds
-	})
-	e.ControllerRevisions = mapped(e.ControllerRevisions, func(r appsv1.ControllerRevision) appsv1.ControllerRevision {
-		r = *r.DeepCopy()
-		redactMeta(&r.ObjectMeta)
-		r.Data = runtime.RawExtension{} // a whole Pod template
-		return r
-	})
-	e.Nodes = mapped(e.Nodes, func(n corev1.Node) corev1.Node {
-		n = *n.DeepCopy()
-		n.ManagedFields, n.Annotations = nil, nil // k3s keeps its arguments there
-		n.Status.Images = nil
-		return n
-	})
-	e.Networks = mapped(e.Networks, func(n nadv1.NetworkAttachmentDefinition) nadv1.NetworkAttachmentDefinition {
-		n = *n.DeepCopy()
-		redactMeta(&n.ObjectMeta)
-		n.Spec.Config = redactText(n.Spec.Config)
-		return n
-	})
-	e.ConfigMaps = mapped(e.ConfigMaps, func(c metav1.PartialObjectMetadata) metav1.PartialObjectMetadata {
-		c = *c.DeepCopy()
-		c.ManagedFields, c.Annotations = nil, nil
-		return c
-	})
-	e.Events = mapped(e.Events, func(ev corev1.Event) corev1.Event {
-		ev = *ev.DeepCopy()
-		redactMeta(&ev.ObjectMeta)
-		ev.Message = redactText(ev.Message)
-		return ev
-	})
+	e.Pods = mapped(e.Pods, redactPod)
+	e.DaemonSets = mapped(e.DaemonSets, redactDaemonSet)
+	e.ControllerRevisions = mapped(e.ControllerRevisions, redactRevision)
+	e.Nodes = mapped(e.Nodes, redactNode)
+	e.Networks = mapped(e.Networks, redactNetwork)
+	e.ConfigMaps = mapped(e.ConfigMaps, redactConfigMap)
+	e.Events = mapped(e.Events, redactEvent)
 	e.CRDs = mapped(e.CRDs, redactCRD)
 	e.Applications = mapped(e.Applications, redactApplication)
-	e.PodLogs = mapped(e.PodLogs, func(l PodLog) PodLog {
-		l.Log = redactText(l.Log)
-		return l
-	})
+	e.PodLogs = mapped(e.PodLogs, redactPodLog)
 	e.HostFiles = mapped(e.HostFiles, redactHostFiles)
 	return e
+}
+
+func redactPod(p corev1.Pod) corev1.Pod {
+	p = *p.DeepCopy()
+	redactMeta(&p.ObjectMeta)
+	redactPodSpec(&p.Spec)
+	redactStatuses(&p.Status)
+	return p
+}
+
+func redactDaemonSet(ds appsv1.DaemonSet) appsv1.DaemonSet {
+	ds = *ds.DeepCopy()
+	redactMeta(&ds.ObjectMeta)
+	redactMeta(&ds.Spec.Template.ObjectMeta)
+	redactPodSpec(&ds.Spec.Template.Spec)
+	return ds
+}
+
+func redactRevision(r appsv1.ControllerRevision) appsv1.ControllerRevision {
+	r = *r.DeepCopy()
+	redactMeta(&r.ObjectMeta)
+	r.Data = runtime.RawExtension{} // a whole Pod template
+	return r
+}
+
+func redactNode(n corev1.Node) corev1.Node {
+	n = *n.DeepCopy()
+	n.ManagedFields, n.Annotations = nil, nil // k3s keeps its arguments there
+	n.Status.Images = nil
+	return n
+}
+
+func redactNetwork(n nadv1.NetworkAttachmentDefinition) nadv1.NetworkAttachmentDefinition {
+	n = *n.DeepCopy()
+	redactMeta(&n.ObjectMeta)
+	n.Spec.Config = redactText(n.Spec.Config)
+	return n
+}
+
+func redactConfigMap(c metav1.PartialObjectMetadata) metav1.PartialObjectMetadata {
+	c = *c.DeepCopy()
+	c.ManagedFields, c.Annotations = nil, nil // the last applied one holds the content
+	return c
+}
+
+func redactEvent(ev corev1.Event) corev1.Event {
+	ev = *ev.DeepCopy()
+	redactMeta(&ev.ObjectMeta)
+	ev.Message = redactText(ev.Message)
+	return ev
+}
+
+func redactPodLog(l PodLog) PodLog {
+	l.Log = redactText(l.Log)
+	return l
 }
 
 func mapped[T any](list []T, change func(T) T) []T {

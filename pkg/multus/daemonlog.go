@@ -42,7 +42,7 @@ type AttachState struct {
 
 // Feed takes the next line of the log, with or without its newline.
 func (s *AttachState) Feed(line string) {
-	at, verbose, msg := splitLogLine(line)
+	at, verbose, msg := splitLogLine(Plain(line))
 	s.Verbose = s.Verbose || verbose
 	switch {
 	case msg == logDaemonStarted:

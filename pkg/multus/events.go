@@ -25,7 +25,7 @@ type Added struct {
 // `Add <if> [<cidr> <cidr>...] from <network>`, the last part being left out
 // where the network has no name.
 func ParseAdded(message string) (Added, bool) {
-	text := strings.TrimPrefix(message, CombinedPrefix)
+	text := strings.TrimPrefix(Plain(message), CombinedPrefix)
 	rest, ok := strings.CutPrefix(text, "Add ")
 	if !ok {
 		return Added{}, false

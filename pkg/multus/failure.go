@@ -59,7 +59,7 @@ const maxLayers = 40
 // ParseFailure takes a kubelet event's message apart, layer by layer. It never
 // fails: what is not understood stays in Text.
 func ParseFailure(message string) Failure {
-	f := Failure{Text: message}
+	f := Failure{Text: Plain(message)}
 	if rest, ok := strings.CutPrefix(f.Text, CombinedPrefix); ok {
 		f.Combined, f.Text = true, rest
 	}
@@ -209,98 +209,4 @@ func (f *Failure) unwrapSync(opening string) {
 	}
 	// A message cut short has no closing quote any more.
 	f.Text = strings.ReplaceAll(strings.TrimPrefix(rest, `"`), `\"`, `"`)
-}
-
-// peelRuntime takes the wrapper of containerd, cri-o or dockershim.
-func (f *Failure) peelRuntime() bool {
-	return f.peelContainerd() || f.peelCRIO() || f.peelDockershim()
-}
-
-func (f *Failure) peelContainerd() bool {
-	for _, w := range []struct {
-		prefix   string
-		teardown bool
-	}{
-		{"failed to setup network for sandbox ", false},
-		{"failed to set up network for sandbox ", false},
-		{"failed to destroy network for sandbox ", true},
-	} {
-		if _, ok := f.cutQuoted(w.prefix, ": "); ok {
-			f.Teardown = f.Teardown || w.teardown
-			f.add(LayerRuntime, Containerd)
-			return true
-		}
-	}
-	return false
-}
-
-func (f *Failure) peelCRIO() bool {
-	for _, w := range []struct {
-		prefix   string
-		teardown bool
-	}{
-		{"failed to create pod network sandbox ", false},
-		{"failed to get network status for pod sandbox ", false},
-		{"failed to destroy network for pod sandbox ", true},
-	} {
-		rest, ok := strings.CutPrefix(f.Text, w.prefix)
-		if !ok {
-			continue
-		}
-		// k8s_<pod>_<ns>_<uid>_<attempt>(<id>)
-		name, rest, ok := strings.Cut(rest, "): ")
-		if !ok || strings.ContainsAny(name, " \n") {
-			continue
-		}
-		f.Text, f.Teardown = rest, f.Teardown || w.teardown
-		f.add(LayerRuntime, CRIO)
-		return true
-	}
-	for _, verb := range []string{"error adding pod ", "error removing pod ", "error checking pod "} {
-		rest, ok := strings.CutPrefix(f.Text, verb)
-		if !ok {
-			continue
-		}
-		pod, rest, ok := strings.Cut(rest, " ")
-		if !ok || len(pod) > 520 {
-			continue
-		}
-		for _, word := range []string{"to", "from", "for"} {
-			inner := Failure{Text: rest}
-			if _, ok := inner.cutQuoted(word+" CNI network ", ": "); ok {
-				f.Text = inner.Text
-				f.add(LayerRuntime, CRIO)
-				return true
-			}
-		}
-	}
-	return false
-}
-
-func (f *Failure) peelDockershim() bool {
-	text := strings.TrimPrefix(f.Text, "[")
-	for _, prefix := range []string{"failed to set up sandbox container ", "failed to clean up sandbox container "} {
-		inner := Failure{Text: text}
-		if _, ok := inner.cutQuoted(prefix, " network for pod "); !ok {
-			continue
-		}
-		if _, ok := inner.cutQuoted("", ": "); !ok {
-			continue
-		}
-		f.Text = inner.Text
-		if head, _, ok := strings.Cut(f.Text, ", failed to clean up sandbox container "); ok {
-			f.Text = head
-		}
-		f.Teardown = f.Teardown || strings.HasPrefix(prefix, "failed to clean")
-		f.add(LayerRuntime, Dockershim)
-		return true
-	}
-	for _, prefix := range []string{"networkPlugin cni failed to set up pod ", "networkPlugin cni failed to teardown pod ", "NetworkPlugin cni failed to set up pod ", "NetworkPlugin cni failed to teardown pod "} {
-		if _, ok := f.cutQuoted(prefix, " network: "); ok {
-			f.Teardown = f.Teardown || strings.Contains(prefix, "teardown")
-			f.add(LayerRuntime, Dockershim)
-			return true
-		}
-	}
-	return false
 }

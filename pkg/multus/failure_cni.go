@@ -164,7 +164,7 @@ func (f *Failure) peelLegacyDelegate() bool {
 	switch strings.ToLower(head) {
 	case "delegateadd", "delegatecheck", "delegatedel", "conflistadd", "conflistcheck", "conflistdel", "confadd", "confcheck", "confdel":
 	default:
-		if !strings.HasPrefix(head, "error in getting result from ") && !isInvoking(head) {
+		if !strings.HasPrefix(head, "error in getting result from ") && head != "Err in tearing down failed plugins" && !isInvoking(head) {
 			return false
 		}
 	}
@@ -174,7 +174,7 @@ func (f *Failure) peelLegacyDelegate() bool {
 }
 
 func isInvoking(head string) bool {
-	return (strings.HasPrefix(head, "error invoking ") || strings.HasPrefix(head, "Error in invoke ")) && strings.Contains(head, ` - "`)
+	return (strings.HasPrefix(head, "error invoking ") || strings.HasPrefix(head, "error in invoke ")) && strings.Contains(head, ` - "`)
 }
 
 // addOnceDelegate notes a delegate where no delegate layer told of it yet; the

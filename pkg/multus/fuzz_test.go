@@ -23,7 +23,7 @@ func FuzzParseFailure(f *testing.F) {
 			t.Errorf("%d layers", len(got.Layers))
 		}
 		// Only kubelet's quoted errors are unquoted; nothing else is made up.
-		if !strings.Contains(message, got.Text) && !strings.Contains(message, `"`) {
+		if !strings.Contains(Plain(message), got.Text) && !strings.Contains(message, `"`) {
 			t.Errorf("text %q is not in the message", got.Text)
 		}
 		got.Network()
@@ -36,7 +36,7 @@ func FuzzParseAdded(f *testing.F) {
 	f.Add(CombinedPrefix + "Add net1 []")
 	f.Fuzz(func(t *testing.T, message string) {
 		a, ok := ParseAdded(message)
-		if ok && (a.Interface == "" || !strings.Contains(message, a.Interface)) {
+		if ok && (a.Interface == "" || !strings.Contains(Plain(message), a.Interface)) {
 			t.Errorf("interface %q", a.Interface)
 		}
 	})

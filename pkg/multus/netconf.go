@@ -75,14 +75,8 @@ func ParseNetConf(config string) (NetConf, error) {
 // configuration's static IPAM. Entries that are no address are left out:
 // whether they are valid is AddressErrors' business.
 func RequestedAddresses(sel Selection, conf NetConf) []netip.Addr {
-	texts := requestedTexts(sel)
-	if len(texts) == 0 && (conf.IPAM.Type == "static" || conf.IPAM.Type == "") {
-		for _, a := range conf.IPAM.Addresses {
-			texts = append(texts, a.Address)
-		}
-	}
 	var addrs []netip.Addr
-	for _, t := range texts {
+	for _, t := range requestedTexts(sel, conf) {
 		if a, ok := ParseAddress(t); ok {
 			addrs = append(addrs, a)
 		}
@@ -90,7 +84,34 @@ func RequestedAddresses(sel Selection, conf NetConf) []netip.Addr {
 	return addrs
 }
 
-func requestedTexts(sel Selection) []string {
+// RequestedPrefixes gives the segments those addresses lie in, as far as they
+// come with a prefix length.
+func RequestedPrefixes(sel Selection, conf NetConf) []netip.Prefix {
+	var prefixes []netip.Prefix
+	for _, t := range requestedTexts(sel, conf) {
+		if p, err := netip.ParsePrefix(strings.TrimSpace(t)); err == nil {
+			prefixes = append(prefixes, p.Masked())
+		}
+	}
+	return prefixes
+}
+
+// requestedTexts gives what RequestedAddresses reads.
+func requestedTexts(sel Selection, conf NetConf) []string {
+	if texts := ownTexts(sel); len(texts) > 0 {
+		return texts
+	}
+	if conf.IPAM.Type != "static" && conf.IPAM.Type != "" {
+		return nil
+	}
+	var texts []string
+	for _, a := range conf.IPAM.Addresses {
+		texts = append(texts, a.Address)
+	}
+	return texts
+}
+
+func ownTexts(sel Selection) []string {
 	if len(sel.IPRequest) > 0 {
 		return sel.IPRequest
 	}
@@ -116,7 +137,7 @@ func requestedTexts(sel Selection) []string {
 // without a prefix, which the static IPAM plugin refuses.
 func AddressErrors(sel Selection) []error {
 	var errs []error
-	for _, t := range requestedTexts(sel) {
+	for _, t := range ownTexts(sel) {
 		t = strings.TrimSpace(t)
 		if _, ok := ParseAddress(t); !ok {
 			errs = append(errs, fmt.Errorf("%q is no IP address", t))

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,21 +16,18 @@ import (
 func Verdict(subject evidence.Ref, v verdict.Verdict) *v1alpha1.CanaryVerdict {
 	document := &v1alpha1.CanaryVerdict{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.APIVersion, Kind: "CanaryVerdict"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: Clean(subject.Namespace), Name: Clean(subject.Name), UID: subject.UID},
+		ObjectMeta: metav1.ObjectMeta{Namespace: subject.Namespace, Name: subject.Name, UID: subject.UID},
 		Status: v1alpha1.CanaryVerdictStatus{
-			Verdict: string(v.Outcome), Cause: string(v.Cause),
-			Message: Clean(v.Message), Next: Clean(v.Next),
-			Node: Clean(v.Node), Network: Clean(v.Network), Interface: Clean(v.Interface),
+			Verdict: string(v.Outcome), Cause: string(v.Cause), Message: v.Message, Next: v.Next,
+			Node: v.Node, Network: v.Network, Interface: v.Interface, Addresses: slices.Clone(v.Addresses),
 		},
-	}
-	for _, address := range v.Addresses {
-		document.Status.Addresses = append(document.Status.Addresses, Clean(address))
 	}
 	for _, line := range v.Lines {
 		document.Status.Evidence = append(document.Status.Evidence, v1alpha1.EvidenceLine{
-			Time: micro(line.Time), Source: Clean(line.Source), Text: Clean(line.Text),
+			Time: micro(line.Time), Source: line.Source, Text: line.Text,
 		})
 	}
+	Harmless(document)
 	return document
 }
 
@@ -54,6 +52,7 @@ func Result(subject evidence.Ref, result canary.Result) *v1alpha1.CanaryVerdict 
 		configuration := result.Configuration
 		document.Status.Configuration = &configuration
 	}
+	Harmless(document)
 	return document
 }
 

@@ -4,7 +4,9 @@ package report
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
@@ -50,4 +52,53 @@ func hostile(r rune) bool {
 		return true // line separators that only some programs take for one
 	}
 	return false
+}
+
+// Harmless makes every string of a document harmless, in place: the machine
+// formats print what they are given.
+func Harmless(document any) { harmless(reflect.ValueOf(document)) }
+
+func harmless(v reflect.Value) {
+	if v.Type() == reflect.TypeFor[time.Time]() {
+		return
+	}
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		if !v.IsNil() {
+			harmless(v.Elem())
+		}
+	case reflect.Struct:
+		for _, field := range v.Fields() {
+			harmless(field)
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			harmless(v.Index(i))
+		}
+	case reflect.Map:
+		harmlessMap(v)
+	case reflect.String:
+		if v.CanSet() {
+			v.SetString(Clean(v.String()))
+		}
+	default:
+	}
+}
+
+// harmlessMap puts a new map in the place of one: what lies in a map cannot be
+// changed there, and the map may be shared with the evidence.
+func harmlessMap(v reflect.Value) {
+	if v.IsNil() || !v.CanSet() {
+		return
+	}
+	clean := reflect.MakeMap(v.Type())
+	for key, value := range v.Seq2() {
+		k, e := reflect.New(key.Type()).Elem(), reflect.New(value.Type()).Elem()
+		k.Set(key)
+		e.Set(value)
+		harmless(k)
+		harmless(e)
+		clean.SetMapIndex(k, e)
+	}
+	v.Set(clean)
 }

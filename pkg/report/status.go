@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"reflect"
 	"strings"
 	"time"
 
@@ -34,35 +33,6 @@ const (
 	// minWidth is from where on a line is rather cut by the terminal.
 	minWidth = 40
 )
-
-// Harmless makes every string of a document harmless, in place: the machine
-// formats print what they are given.
-func Harmless(document any) { harmless(reflect.ValueOf(document)) }
-
-func harmless(v reflect.Value) {
-	if v.Type() == reflect.TypeFor[time.Time]() {
-		return
-	}
-	switch v.Kind() {
-	case reflect.Pointer, reflect.Interface:
-		if !v.IsNil() {
-			harmless(v.Elem())
-		}
-	case reflect.Struct:
-		for _, field := range v.Fields() {
-			harmless(field)
-		}
-	case reflect.Slice:
-		for i := range v.Len() {
-			harmless(v.Index(i))
-		}
-	case reflect.String:
-		if v.CanSet() {
-			v.SetString(Clean(v.String()))
-		}
-	default:
-	}
-}
 
 // Render gives the whole screen, each line ended by a newline.
 func (t StatusScreen) Render(document *v1alpha1.SiteStatus) string {

@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,9 +37,14 @@ func (t StatusScreen) table(heads []string, rows []row) {
 		rows = rows[:rowsShown]
 	}
 	widths := make([]int, len(heads))
-	for _, cells := range append([][]string{heads}, cellsOf(rows)...) {
+	for _, cells := range cellsOf(rows) {
 		for i, cell := range cells {
 			widths[i] = max(widths[i], ansi.StringWidth(cell))
+		}
+	}
+	for i, head := range heads {
+		if widths[i] > 0 { // a column with nothing in it has no head
+			widths[i] = max(widths[i], ansi.StringWidth(head))
 		}
 	}
 	t.fit(widths)
@@ -61,7 +67,9 @@ func (t StatusScreen) fit(widths []int) {
 	for !t.Wide {
 		room, widest := t.Width-edge+gap, 0
 		for i, width := range widths {
-			room -= width + gap
+			if width > 0 {
+				room -= width + gap
+			}
 			if width > widths[widest] {
 				widest = i
 			}
@@ -84,6 +92,9 @@ func cellsOf(rows []row) [][]string {
 func padded(cells []string, widths []int) string {
 	var b strings.Builder
 	for i, cell := range cells {
+		if widths[i] == 0 {
+			continue // nothing in this column
+		}
 		cell = ansi.Truncate(cell, widths[i], "…")
 		b.WriteString(cell + strings.Repeat(" ", widths[i]-ansi.StringWidth(cell)+2))
 	}
@@ -96,14 +107,14 @@ func (t StatusScreen) multus(s *v1alpha1.SiteStatusStatus) {
 	for i := range s.Multus.Nodes {
 		node := &s.Multus.Nodes[i]
 		r := row{mark: node.Mark, cells: []string{
-			star(node.Node, node.Canary), dash(node.Pod), t.ageOf(node.CreatedAt), t.restarts(node), attach(node),
+			star(node.Canary && len(s.Multus.Nodes) > 1), dash(node.Node), dash(node.Pod), t.ageOf(node.CreatedAt), t.restarts(node), t.attach(node),
 		}}
-		if !node.AttachReady || t.Wide {
+		if !node.AttachReady && !said(s.Multus.Lines, node.Reason) || t.Wide {
 			r.note = node.Reason
 		}
 		rows = append(rows, r)
 	}
-	t.table([]string{"NODE", "DAEMON POD", "AGE", "RESTARTS", "ATTACH READY"}, rows)
+	t.table([]string{"*", "NODE", "DAEMON POD", "AGE", "RESTARTS", "ATTACH READY"}, rows)
 }
 
 func (t StatusScreen) restarts(node *v1alpha1.MultusNode) string {
@@ -119,14 +130,31 @@ func (t StatusScreen) restarts(node *v1alpha1.MultusNode) string {
 	return text + ")"
 }
 
-func attach(node *v1alpha1.MultusNode) string {
+// said reports whether a reason stands in a line above the table already.
+func said(lines []v1alpha1.StatusLine, reason string) bool {
+	for _, line := range lines {
+		if strings.HasPrefix(line.Text, reason) {
+			return true
+		}
+	}
+	return false
+}
+
+func (t StatusScreen) attach(node *v1alpha1.MultusNode) string {
 	switch {
 	case !node.AttachReady:
 		return "no"
 	case node.AttachReadySince == nil:
-		return "yes, by " + node.AttachReadyBy
+		return "yes (" + node.AttachReadyBy + ")"
 	}
-	return fmt.Sprintf("since %s (by %s)", node.AttachReadySince.UTC().Format(time.DateTime), node.AttachReadyBy)
+	since := node.AttachReadySince.UTC()
+	form := time.DateOnly
+	if t.Wide {
+		form = time.DateTime
+	} else if t.Now.Sub(since) < 24*time.Hour {
+		form = time.TimeOnly
+	}
+	return fmt.Sprintf("since %s (%s)", since.Format(form), node.AttachReadyBy)
 }
 
 // canaries prints the lines of one canary, and a table where there are several,
@@ -171,20 +199,24 @@ func (t StatusScreen) canaries(s *v1alpha1.SiteStatusStatus) {
 }
 
 func (t StatusScreen) addresses(s *v1alpha1.SiteStatusStatus) {
-	t.section("Addresses", "", v1alpha1.SectionAddresses, s, s.Addresses.Lines)
+	about := ""
+	if slices.ContainsFunc(s.Addresses.Pods, func(c v1alpha1.AddressClaim) bool { return c.Canary }) {
+		about = "* is a canary"
+	}
+	t.section("Addresses", about, v1alpha1.SectionAddresses, s, s.Addresses.Lines)
 	networks := map[string]bool{}
 	for _, claim := range s.Addresses.Pods {
 		networks[claim.Network] = true
 	}
 	named := t.Wide || len(networks) > 1
-	heads := []string{"POD", "ASKS FOR", "HOLDS", "NODE", "PHASE"}
+	heads := []string{"*", "POD", "ASKS FOR", "HOLDS", "NODE", "PHASE"}
 	if named {
 		heads = append(heads, "NETWORK")
 	}
 	var rows []row
 	for _, claim := range s.Addresses.Pods {
 		cells := []string{
-			star(claim.Namespace+"/"+claim.Name, claim.Canary),
+			star(claim.Canary), Line(claim.Namespace + "/" + claim.Name),
 			dash(strings.Join(claim.Asked, " ")), dash(strings.Join(claim.Held, " ")), dash(claim.Node), dash(claim.Phase),
 		}
 		if named {
@@ -196,11 +228,11 @@ func (t StatusScreen) addresses(s *v1alpha1.SiteStatusStatus) {
 }
 
 // star marks what belongs to a canary.
-func star(text string, canary bool) string {
+func star(canary bool) string {
 	if canary {
-		return Line(text) + " *"
+		return "*"
 	}
-	return Line(text)
+	return ""
 }
 
 func dash(text string) string { return cmp.Or(Line(text), "-") }

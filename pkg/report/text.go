@@ -18,7 +18,7 @@ import (
 type Text struct {
 	Out   io.Writer
 	Color bool
-	// Wide adds the steps' times and the configuration.
+	// Wide shows all the evidence in full, and adds the steps' times.
 	Wide bool
 }
 
@@ -36,7 +36,7 @@ func (t Text) Verdict(document *v1alpha1.CanaryVerdict) {
 	if document.UID != "" {
 		name += " (UID " + string(document.UID) + ")"
 	}
-	fmt.Fprintf(t.Out, "%s  Pod %s\n", t.word(status.Verdict), name)
+	fmt.Fprintf(t.Out, "%s  Pod %s\n", t.word(status.Verdict), Line(name))
 	t.field("cause", status.Cause)
 	if status.Interface != "" {
 		t.field("attached", fmt.Sprintf("%s %s from %s on node %s",
@@ -88,7 +88,7 @@ func (t Text) evidence(lines []v1alpha1.EvidenceLine) {
 		lines = lines[hidden:]
 	}
 	for _, line := range lines {
-		fmt.Fprintf(t.Out, "    %s  %-9s %s\n", clock(line.Time), line.Source, t.cut(Line(line.Text)))
+		fmt.Fprintf(t.Out, "    %s  %-9s %s\n", clock(line.Time), Line(line.Source), t.cut(Line(line.Text)))
 	}
 }
 

@@ -88,7 +88,8 @@ func read(path string, explicit bool, context string) (Settings, error) {
 	}
 	var f file
 	if err := yaml.UnmarshalStrict(data, &f); err != nil {
-		return Settings{}, fmt.Errorf("config file %s: %w", path, err)
+		// The parser lists what it found in lines of their own.
+		return Settings{}, fmt.Errorf("config file %s: %s", path, strings.Join(strings.Fields(err.Error()), " "))
 	}
 	return f.Contexts[context].over(f.Settings), nil
 }

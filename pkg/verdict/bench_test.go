@@ -1,7 +1,6 @@
 package verdict
 
 import (
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -39,56 +38,5 @@ func BenchmarkDecideUsual(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		Decide(e, now)
-	}
-}
-
-// TestACrowdOfEventsStaysInBounds has room for the race detector and a busy
-// machine; the benchmark holds the limit proper.
-func TestACrowdOfEventsStaysInBounds(t *testing.T) {
-	e := crowd(crowdSize)
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	began := time.Now()
-	expect(t, e, Fail, DelegatePluginMissing)
-	took := time.Since(began)
-	runtime.ReadMemStats(&after)
-	if used := after.TotalAlloc - before.TotalAlloc; used > crowdMemory {
-		t.Errorf("%d MB allocated, at most %d", used>>20, crowdMemory>>20)
-	}
-	if took > 20*crowdTime {
-		t.Errorf("took %v", took)
-	}
-}
-
-// TestLongMessagesCostTheirLength compares a message with one eight times as
-// long: linear work takes eight times as long, quadratic work sixty-four.
-func TestLongMessagesCostTheirLength(t *testing.T) {
-	for name, unit := range map[string]string{
-		"plain words":         "error: ",
-		"libcni wrappers":     `plugin type="x" name="y" failed (add): `,
-		"unfinished wrappers": `plugin type="`,
-		"Multus scopes":       `[a/b/c:d]: `,
-		"shim answers":        `CNI request failed with status 400: '`,
-		"quotes":              `"\`,
-		"anchors":             `Multus: [`,
-		"lookups":             `failed to find plugin "`,
-	} {
-		t.Run(name, func(t *testing.T) {
-			const small = 128 << 10
-			took := func(size int) time.Duration {
-				e := build(failing(containerd(strings.Repeat(unit, size/len(unit)))))
-				best := time.Hour
-				for range 5 {
-					began := time.Now()
-					Decide(e, now)
-					best = min(best, time.Since(began))
-				}
-				return best
-			}
-			one, eight := took(small), took(8*small)
-			if limit := 40*one + 50*time.Millisecond; eight > limit {
-				t.Errorf("128 KB took %v, 1 MB %v: more than linear", one, eight)
-			}
-		})
 	}
 }

@@ -92,21 +92,22 @@ func (s *scene) steadyText() string {
 
 // daemonUnsteady tells why the daemon on the Pod's node may not have been
 // usable when the sandbox was made; empty where it had been steady. Steady
-// means, from the evidence alone: there is no DaemonSet (and none was there to
-// come), or the node has one daemon Pod, not going, of the newest revision,
-// Ready, whose container had by then run for SteadyAfter without restart or
-// whose log shows that its conf was written before.
+// means, from the evidence alone: Multus was looked for and is not there at
+// all, or the node has one daemon Pod, not going, of the newest revision, Ready,
+// whose container had run for SteadyAfter without restart before the sandbox
+// can have been made, or whose log shows that its conf was written before.
 func (s *scene) daemonUnsteady() string {
-	at := s.sandboxAt()
 	ds := s.e.MultusDaemonSet()
-	if ds == nil && s.e.Looked(evidence.DaemonSets) {
+	switch {
+	case ds == nil && s.multusGone():
 		return ""
-	}
-	if ds != nil && ds.Status.ObservedGeneration < ds.Generation {
+	case ds == nil:
+		return "whether the daemon was steady then is not known"
+	case ds.Status.ObservedGeneration < ds.Generation:
 		return s.daemonSetName() + " has a change that its controller has not seen yet"
 	}
 	for _, p := range s.e.DaemonPods(s.node) {
-		if why := s.daemonPodGoing(p, at); why != "" {
+		if why := s.daemonPodGoing(p, s.sandboxAt()); why != "" {
 			return why
 		}
 	}
@@ -122,7 +123,7 @@ func (s *scene) daemonUnsteady() string {
 			return fmt.Sprintf("daemon Pod %s is of an old revision that is being replaced", daemon.Name)
 		}
 	}
-	return s.daemonContainerUnsteady(daemon, at)
+	return s.daemonContainerUnsteady(daemon, s.sandboxNotBefore())
 }
 
 // daemonPodGoing tells of a daemon Pod whose deletion had been asked for when
@@ -141,6 +142,8 @@ func (s *scene) daemonPodGoing(p *corev1.Pod, at time.Time) string {
 	return fmt.Sprintf("daemon Pod %s was being stopped then", p.Name)
 }
 
+// daemonContainerUnsteady tells why a daemon's container may not have been
+// usable at a time.
 func (s *scene) daemonContainerUnsteady(daemon *corev1.Pod, at time.Time) string {
 	cs := evidence.DaemonStatus(daemon)
 	switch {
@@ -154,16 +157,17 @@ func (s *scene) daemonContainerUnsteady(daemon *corev1.Pod, at time.Time) string
 		return fmt.Sprintf("since when daemon Pod %s runs is not known", daemon.Name)
 	}
 	if ready := s.daemonReadyAt(daemon, cs.Name); !ready.IsZero() {
-		if ready.After(at) {
-			return fmt.Sprintf("daemon Pod %s wrote its conf at %s only, after the sandbox was made", daemon.Name, clock(ready))
+		// The log's times are whole seconds: the same second proves nothing.
+		if ready.Before(at) {
+			return ""
 		}
-		return ""
+		return fmt.Sprintf("daemon Pod %s wrote its conf at %s only, the canary was started at %s", daemon.Name, clock(ready), clock(at))
 	}
 	switch {
 	case !started.Before(at):
-		return fmt.Sprintf("daemon Pod %s started at %s only, after the sandbox was made", daemon.Name, clock(started))
+		return fmt.Sprintf("daemon Pod %s started at %s only, the canary at %s", daemon.Name, clock(started), clock(at))
 	case at.Sub(started) < SteadyAfter:
-		return fmt.Sprintf("daemon Pod %s had started only %s before the sandbox was made", daemon.Name, at.Sub(started).Round(time.Second))
+		return fmt.Sprintf("daemon Pod %s had started only %s before the canary", daemon.Name, at.Sub(started).Round(time.Second))
 	}
 	return ""
 }

@@ -39,8 +39,8 @@ func (s *scene) conclude(f *finding) Verdict {
 	v := Verdict{
 		Outcome:         cmp.Or(f.outcome, entry.Outcome),
 		Cause:           f.cause,
-		Message:         f.message,
-		Next:            s.fill(entry.Next, f.names),
+		Message:         clip(f.message),
+		Next:            clip(s.fill(entry.Next, f.names)),
 		Settled:         s.settled(f, entry),
 		Node:            s.node,
 		Lines:           sortLines(f.lines),
@@ -70,6 +70,16 @@ func (s *scene) settled(f *finding, entry Entry) bool {
 		return false
 	}
 	return false
+}
+
+// clip keeps a sentence to a length that can be read: the names in it come from
+// the cluster. The lines keep the whole text.
+func clip(text string) string {
+	const most = 1500
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "..."
 }
 
 // ended reports a Pod of which nothing more will come.

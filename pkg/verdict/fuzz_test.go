@@ -68,10 +68,10 @@ func attachmentShown(e *evidence.Evidence) bool {
 
 func shownByEvent(e *evidence.Evidence, pod *corev1.Pod, sel multus.Selection) bool {
 	return slices.ContainsFunc(e.Events, func(ev corev1.Event) bool {
-		if ev.InvolvedObject.UID != pod.UID || ev.Reason != "AddedInterface" || !strings.Contains(ev.Message, "Add "+sel.Interface+" [") {
+		if ev.InvolvedObject.UID != pod.UID || ev.Reason != "AddedInterface" || !strings.Contains(multus.Plain(ev.Message), "Add "+sel.Interface+" [") {
 			return false
 		}
-		return allIn(sel.IPRequest, strings.FieldsFunc(ev.Message, func(r rune) bool { return r == '[' || r == ']' || r == ' ' }))
+		return allIn(sel.IPRequest, strings.FieldsFunc(multus.Plain(ev.Message), func(r rune) bool { return r == '[' || r == ']' || r == ' ' }))
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/vlan50/kubectl-vlan50/pkg/evidence"
+	"github.com/vlan50/kubectl-vlan50/pkg/multus"
 )
 
 // failed is rule 6.
@@ -18,8 +19,8 @@ func failed(s *scene) *finding {
 	switch {
 	case c == nil && s.pod.Status.Phase != corev1.PodFailed:
 		return nil
-	case c == nil && !s.hasRun() && len(s.ev.sandbox) > 0 && s.pod.Status.Reason != "Evicted":
-		return nil // killed by its deadline while its sandbox failed: rule 9 names the fault
+	case c == nil && !s.hasRun() && s.pod.Status.Reason == "DeadlineExceeded" && len(s.ev.sandbox)+len(s.ev.mounts) > 0:
+		return nil // ended while it waited: a later rule names what for
 	case c == nil || gaveUp(s.pod.Status.Reason) || lostContainer(c):
 		return s.givenUp()
 	case neverStarted(c):
@@ -87,8 +88,8 @@ func (s *scene) givenUp() *finding {
 func (s *scene) guardFailure(c *corev1.ContainerStatus) *finding {
 	p := s.proveAll()
 	lines := append(p.lines, terminatedLine(c.Name, c.State.Terminated))
-	said := s.said(c)
-	if last := said.line(); last != "" && last != firstLine(c.State.Terminated.Message) {
+	said := s.lastWords(c)
+	if last := said.text; last != "" && last != firstLine(c.State.Terminated.Message) {
 		lines = append(lines, Line{Time: c.State.Terminated.FinishedAt.Time, Source: "log", Text: last})
 	}
 	exit := fmt.Sprintf("container %s exited %d", c.Name, c.State.Terminated.ExitCode)
@@ -109,7 +110,7 @@ func (s *scene) guardFailure(c *corev1.ContainerStatus) *finding {
 		f.cause = GuardFailed
 	}
 	f.open = !p.shown() && s.fresh()
-	f.message = fmt.Sprintf("%s: %s%s", s.who(), exit, colon(cmp.Or(said.line(), firstLine(c.State.Terminated.Message))))
+	f.message = fmt.Sprintf("%s: %s%s", s.who(), exit, colon(cmp.Or(said.text, firstLine(c.State.Terminated.Message))))
 	if !p.shown() {
 		f.message += "; nothing shows " + s.wantedText() + " attached"
 	}
@@ -131,27 +132,29 @@ type said struct {
 	text string
 }
 
-func (s said) line() string { return s.text }
-
-// said reads the termination message first and the log second, each from its
+// lastWords reads the termination message first and the log second, each from its
 // end: the last thing a script says is why it gave up.
-func (s *scene) said(c *corev1.ContainerStatus) said {
+func (s *scene) lastWords(c *corev1.ContainerStatus) said {
 	var last string
 	for _, text := range []string{c.State.Terminated.Message, s.logOf(c.Name)} {
-		lines := tailLines(text)
-		for _, line := range lines {
+		for i, line := range tailLines(multus.Plain(text)) {
 			last = cmp.Or(last, line)
 			if fault, n := s.guardFault(line); fault != "" {
 				return said{fault: fault, names: n, text: line}
+			}
+			// arping's last words where nobody answered; before others they may be
+			// those of a check for duplicates that went well.
+			if i == 0 && strings.HasPrefix(strings.ToLower(line), "received 0 response") {
+				return said{fault: L2Unreachable, text: line}
 			}
 		}
 	}
 	return said{text: last}
 }
 
-// maxGuardLines bounds how far back a log is read for a cause: what a guard
+// maxGuardLines bounds how far back a text is read for a cause: what a guard
 // said long before it gave up is not why it gave up.
-const maxGuardLines = 12
+const maxGuardLines = 4
 
 // tailLines gives the last lines of a text, last one first, without blank ones.
 func tailLines(text string) []string {

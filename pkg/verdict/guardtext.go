@@ -14,17 +14,20 @@ var (
 		"duplicate address", "duplicate ip", "address conflict", "ip conflict", "address collision",
 		"address is already in use", "address already in use by", "already claimed", "dadfailed", "duplicate detected",
 	}
-	replyWords   = []string{"reply from", "response from", "replied", "answers for", "answered", "is-at"}
+	replyWords   = []string{"reply from", "response from", "replied", "answers for", "answered"}
 	silenceWords = []string{
 		"unreachable via", "host unreachable", "is unreachable", "unreachable", "not reachable", "no reply", "no answer",
 		"no response", "did not answer", "did not reply", "does not answer", "does not reply", "not answering",
-		"100% packet loss", "received 0 response", "no route to host", "never came back",
+		"100% packet loss", "no route to host", "never came back",
 		"cannot reach", "can't reach", "could not reach", "timed out waiting for reply", "timeout waiting for reply", "ping timed out",
 	}
-	goneWords = []string{
-		"missing", "gone", "disappeared", "vanished", "not found", "does not exist", "no such device", "was removed", "lost", "cannot find device",
-	}
-	hostWords = []string{"own host", "its host", "own node", "its node", "host address", "host ip", "node address", "node ip", "the host itself", "local host"}
+	// goneWords stand behind an interface's name, goneBefore before it.
+	goneWords  = []string{"missing", "gone", "disappeared", "vanished", "not found", "does not exist", "no such device", "removed", "lost", "deleted", "not there", "not present", "absent"}
+	goneBefore = []string{"cannot find device ", "no such device: ", "no interface ", "no such interface ", "missing interface ", "lost interface ", "lost "}
+	hostWords  = []string{"own host", "its host", "own node", "its node", "host address", "host ip", "node address", "node ip", "the host itself", "local host"}
+	// answeredWords tell that nothing was sent (no route in the Pod) or that
+	// somebody did answer.
+	answeredWords = []string{"network is unreachable", "network unreachable", "port unreachable", "protocol unreachable"}
 	// quietWords mark a line that tells of a check begun or passed.
 	quietWords = []string{"checking", "testing", "probing", "no duplicate", "not duplicate", "no conflict", "no address conflict", " ok", " passed", "without duplicate"}
 )
@@ -40,19 +43,54 @@ func (s *scene) guardFault(line string) (Cause, names) {
 	switch {
 	case containsAny(low, duplicateWords), containsAny(low, replyWords) && s.anyOwn(addrs) && !containsAny(low, silenceWords):
 		return DuplicateAddress, names{address: joinAddresses(s.own(addrs))}
-	case containsAny(low, goneWords) && s.namesWanted(low):
+	case s.saysGone(low):
 		return MasterLinkRecreated, names{}
 	case !containsAny(low, silenceWords), s.namesOther(low):
 		return "", names{}
-	case strings.Contains(low, "network is unreachable"), strings.Contains(low, "network unreachable"):
-		// No route in the Pod: nothing was sent, so that nothing could come back.
+	case containsAny(low, answeredWords):
 		return "", names{}
 	case s.isMacvlan() && (containsAny(low, hostWords) || hasWord(low, strings.ToLower(s.node)) || s.isNodeAddress(addrs)):
 		return MacvlanHostIsolation, names{}
-	case len(addrs) > 0 || s.namesWanted(low) || strings.Contains(low, "gateway"):
+	case s.namesWanted(low), strings.Contains(low, "gateway"), s.onSegment(addrs):
 		return L2Unreachable, names{}
 	}
 	return "", names{}
+}
+
+// saysGone reports that a line says of an interface asked for that it is not
+// there, and not merely that something else is missing on it.
+func (s *scene) saysGone(low string) bool {
+	low = strings.NewReplacer(`"`, "", "'", "", ":", "", "`", "").Replace(low)
+	for _, w := range s.wanted {
+		ifname := strings.ToLower(w.Interface)
+		for _, word := range goneWords {
+			for _, verb := range []string{" ", " is ", " has ", " was ", " has been "} {
+				if hasWord(low, ifname+verb+word) {
+					return true
+				}
+			}
+		}
+		for _, word := range goneBefore {
+			if hasWord(low, strings.ReplaceAll(word, ":", "")+ifname) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// onSegment reports that an address lies in the prefix of one asked for.
+func (s *scene) onSegment(addrs []netip.Addr) bool {
+	for _, w := range s.wanted {
+		for _, p := range multus.RequestedPrefixes(w.Selection, w.conf) {
+			for _, a := range addrs {
+				if p.Contains(a) {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 func containsAny(text string, words []string) bool {

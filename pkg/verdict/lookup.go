@@ -26,9 +26,10 @@ func missingPlugin(text string) (plugin, dirs string, ok bool) {
 // uniqueFields drops what is doubled: thin Multus searches binDir and CNI_PATH,
 // often the same.
 func uniqueFields(list string) string {
+	const most = 8 // nobody searches more, and the work stays linear
 	var seen []string
 	for field := range strings.FieldsSeq(list) {
-		if !slices.Contains(seen, field) {
+		if len(seen) < most && !slices.Contains(seen, field) {
 			seen = append(seen, field)
 		}
 	}
@@ -83,6 +84,9 @@ func (s *scene) lookupFault(text string) *finding {
 	if crd := crdTerminating(s); crd != nil {
 		return crd
 	}
+	if daemon := s.e.DaemonPod(s.node); daemon != nil && s.daemonLogLine(daemon, isNADCacheStale) != "" {
+		return &finding{cause: DaemonInformerStale}
+	}
 	if strings.Contains(text, "dial tcp") || strings.Contains(text, "i/o timeout") {
 		return &finding{cause: APIServerUnreachable}
 	}
@@ -92,6 +96,11 @@ func (s *scene) lookupFault(text string) *finding {
 		f.message = fmt.Sprintf("%s asks for NetworkAttachmentDefinition %s/%s, which is not there", s.who(), ns, name)
 	}
 	return f
+}
+
+// isNADCacheStale matches the daemon's note that it knows no network at all.
+func isNADCacheStale(line string) bool {
+	return strings.Contains(line, "failed to sync net-attach-def informer cache")
 }
 
 // isPodMissing: Multus did not find the Pod, in the informer's words (`pod "x"
@@ -110,11 +119,13 @@ func (s *scene) podMissing(text string) *finding {
 	}
 	f := &finding{cause: DaemonInformerStale}
 	if daemon := s.e.DaemonPod(s.node); daemon != nil {
-		for _, l := range s.e.PodLogs {
-			if l.Pod.UID == daemon.UID && strings.Contains(l.Log, "failed to sync pod informer cache") {
-				f.lines = append(f.lines, Line{Source: "log", Text: "failed to sync pod informer cache"})
-			}
+		if line := s.daemonLogLine(daemon, isPodCacheStale); line != "" {
+			f.lines = []Line{{Source: "log", Text: line}}
 		}
 	}
 	return f
+}
+
+func isPodCacheStale(line string) bool {
+	return strings.Contains(line, "failed to sync pod informer cache")
 }

@@ -39,6 +39,9 @@ var nearMisses = []struct {
 	{"Link not found in the primary network", MasterLinkMissing, []Cause{SandboxFailed}, []change{failing(containerd(thin(delegate(byPrimary, "Link not found")[0])))}},
 	{"not found of the Pod, not of the NAD", NADNotFound, []Cause{DaemonInformerStale}, []change{failing(containerd(thin(own(`error waiting for pod: pod "probe" not found`)[0])))}},
 	{"forbidden by a quota, not to Multus", MultusRBACMissing, []Cause{SandboxFailed}, []change{failing(containerd(thin(own(`error getting pod: pods "probe" is forbidden: exceeded quota`)[0])))}},
+	{"a dhcp daemon that sees no namespaces", DHCPNoLease, []Cause{SandboxFailed}, []change{failing(containerd(thin(delegate(bySecondary, `error calling DHCP.Allocate: failed to Statfs "/var/run/netns/cni-1": no such file or directory`)[0])))}},
+	{"rights that the primary network lacks, v3.2", MultusRBACMissing, []Cause{SandboxFailed}, []change{failing(dockershim(`Multus: Err in tearing down failed plugins: Multus: error in invoke Conflist add - "cluster-net": error in getting result from AddNetworkList: namespaces "lab" is forbidden: User "system:node:x" cannot get resource "namespaces"`))}},
+	{"chained plugin called alone", PrimaryPluginUnresolved, []Cause{SandboxFailed}, []change{failing(containerd(bare(delegate(byPrimary, "must be called as chained plugin")[0])))}},
 	{"permission denied without a word of where", HostLSMDenied, []Cause{SandboxFailed}, []change{failing(containerd(thin(delegate(bySecondary, "permission denied")[0])))}},
 	{"interface exists in the guard's words", IfnameCollision, []Cause{GuardFailed}, []change{attached(), guardSays("ip: RTNETLINK answers: File exists")}},
 	{"no duplicate found, then another fault", DuplicateAddress, []Cause{GuardFailed}, []change{attached(), guardSays("no duplicate address for 198.51.100.7\nscript line 12: bad substitution")}},
@@ -47,6 +50,10 @@ var nearMisses = []struct {
 	{"no route in the Pod", L2Unreachable, []Cause{GuardFailed}, []change{attached(), guardSays("ping: sendto: Network is unreachable")}},
 	{"host unreachable is not the host itself", MacvlanHostIsolation, []Cause{L2Unreachable}, []change{attached(), guardSays("From 198.51.100.7 icmp_seq=1 Destination Host Unreachable")}},
 	{"net1 missing before it was ever there", MasterLinkRecreated, []Cause{MultusNotInChain}, []change{ran("net1 missing")}},
+	{"something else is missing on net1", MasterLinkRecreated, []Cause{GuardFailed}, []change{attached(), guardSays("default route missing on net1")}},
+	{"a check for duplicates that went well, then another fault", L2Unreachable, []Cause{GuardFailed}, []change{attached(), guardSays(""), podLog(testUID, "guard", "ARPING 198.51.100.7\nSent 2 probe(s)\nReceived 0 response(s)\nscript: line 9: bad number\n")}},
+	{"an address of another segment is silent", L2Unreachable, []Cause{GuardFailed}, []change{attached(), guardSays("no reply from 10.43.0.10")}},
+	{"a port that is closed", L2Unreachable, []Cause{GuardFailed}, []change{attached(), guardSays("From 198.51.100.1 icmp_seq=1 Destination Port Unreachable")}},
 	{"net10 is not net1", MasterLinkRecreated, []Cause{GuardFailed}, []change{attached(), guardSays("interface net10 not found")}},
 	{"another UID's missing plugin", DelegatePluginMissing, []Cause{AttemptInProgress}, []change{eventOf(otherUID, 9*time.Second, 4, "FailedCreatePodSandBox", containerd(thin(delegate(bySecondary, `failed to find plugin "macvlan" in path [/opt/cni/bin]`)[0])), "kubelet")}},
 	{"another UID's attachment", OK, []Cause{MultusNotInChain}, []change{eventOf(otherUID, 3*time.Second, 1, "AddedInterface", "Add net1 [198.51.100.7/24] from lab/storage", "multus"), started(5 * time.Second), done()}},
@@ -65,7 +72,14 @@ var nearMisses = []struct {
 	{"words of a plugin in a delegate's mouth", MultusTokenExpired, []Cause{SandboxFailed}, []change{failing(containerd(thin(delegate(bySecondary, "agent says: Unauthorized")[0])))}},
 	{"a failure that is history", DelegatePluginMissing, []Cause{AttemptInProgress}, []change{failing(containerd(thin(delegate(bySecondary, `failed to find plugin "macvlan" in path [/opt/cni/bin]`)[0]))), attached()}},
 	{"a daemon that lacks memory once", DaemonOOM, []Cause{DaemonUnreachable}, []change{failing(containerd(shim(refused))), daemonStatus(runs(4*time.Minute), ended(137, "OOMKilled", "", 4*time.Minute), 1)}},
+	{"a daemon that lacked memory days ago", DaemonOOM, []Cause{NoAttempt}, []change{noCanary(), daemonStatus(runs(-40*time.Hour), ended(137, "OOMKilled", "", -40*time.Hour), 6)}},
 	{"a daemon killed by a signal", MultusConfigRejected, []Cause{RolloutStuck}, []change{noCanary(), daemonStatus(waits("CrashLoopBackOff", ""), ended(139, "Error", "", 0), 4)}},
+	{"ended by its deadline while its sandbox failed", Unscheduled, []Cause{MasterLinkMissing}, []change{failing(containerd(thin(delegate(bySecondary, "Link not found")[0]))), canary(func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason = corev1.PodFailed, "DeadlineExceeded" })}},
+	{"a sidecar stopped at the end", GuardFailed, []Cause{OK}, []change{attached(), done(), canary(func(p *corev1.Pod) {
+		always := corev1.ContainerRestartPolicyAlways
+		p.Spec.InitContainers = append(p.Spec.InitContainers, corev1.Container{Name: "proxy", RestartPolicy: &always})
+		p.Status.InitContainerStatuses = append(p.Status.InitContainerStatuses, corev1.ContainerStatus{Name: "proxy", State: ended(143, "Error", "", time.Minute)})
+	})}},
 	{"a listing of another node", MultusConfWrongDir, []Cause{MultusNotInChain}, []change{ran("net1 missing"), hostFiles("/etc/cni/net.d", "/run/cni", "00-multus.conf"), func(e *evidence.Evidence) { e.HostFiles[0].Node = "worker-8" }}},
 	{"a DaemonSet under another name is not gone", StaleMultusConf, []Cause{DaemonUnreachable}, []change{failing(containerd(shim(noSocket))), func(e *evidence.Evidence) { e.DaemonSet.Name = "kube-multus-ds" }}},
 	{"DaemonSets were not looked at", StaleMultusConf, []Cause{DaemonUnreachable}, []change{noDaemonSet(), without(evidence.DaemonSets), failing(containerd(shim(noSocket)))}},

@@ -3,11 +3,13 @@ package verdict
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/vlan50/kubectl-vlan50/pkg/evidence"
 )
@@ -37,10 +39,10 @@ func shuffle[T any](list []T, r *rand.Rand) []T {
 
 const shuffles = 100
 
-func sameInAnyOrder(t *testing.T, e evidence.Evidence) {
+func sameInAnyOrder(t *testing.T, e evidence.Evidence, times uint64) {
 	t.Helper()
 	want := Decide(e, e.CollectedAt)
-	for seed := range uint64(shuffles) {
+	for seed := range times {
 		got := Decide(shuffled(e, rand.New(rand.NewPCG(seed, 50))), e.CollectedAt)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Fatalf("order %d changes the verdict (-first +shuffled):\n%s", seed, diff)
@@ -49,9 +51,9 @@ func sameInAnyOrder(t *testing.T, e evidence.Evidence) {
 }
 
 func TestOrderOfDocumentsNeverMatters(t *testing.T) {
-	eachCase(t, func(t *testing.T, e evidence.Evidence, _ expectation) { sameInAnyOrder(t, e) })
+	eachCase(t, func(t *testing.T, e evidence.Evidence, _ expectation) { sameInAnyOrder(t, e, shuffles) })
 	for _, row := range scenes {
-		t.Run(row.name, func(t *testing.T) { sameInAnyOrder(t, build(row.changes...)) })
+		t.Run(row.name, func(t *testing.T) { sameInAnyOrder(t, build(row.changes...), shuffles/10) })
 	}
 }
 
@@ -61,6 +63,51 @@ func TestRedactionNeverMatters(t *testing.T) {
 			t.Errorf("-raw +redacted:\n%s", diff)
 		}
 	})
+}
+
+// TestEscapesNeverMatter puts terminal sequences into every text that the
+// cluster's users and plugins can write.
+func TestEscapesNeverMatter(t *testing.T) {
+	const escapes = "\x1b[2J\x1b]0;PASS\x07\u202e"
+	dirty := func(s string) string {
+		if s == "" {
+			return ""
+		}
+		return escapes + strings.ReplaceAll(s, " ", escapes+" ") + escapes
+	}
+	soil := func(e evidence.Evidence) evidence.Evidence {
+		e = evidence.Redact(e) // a deep copy
+		for i := range e.Events {
+			e.Events[i].Message = dirty(e.Events[i].Message)
+		}
+		for i := range e.PodLogs {
+			e.PodLogs[i].Log = dirty(e.PodLogs[i].Log)
+		}
+		for i := range e.Pods {
+			for _, list := range [][]corev1.ContainerStatus{e.Pods[i].Status.InitContainerStatuses, e.Pods[i].Status.ContainerStatuses} {
+				for j := range list {
+					if term := list[j].State.Terminated; term != nil {
+						term.Message = dirty(term.Message)
+					}
+					if w := list[j].State.Waiting; w != nil {
+						w.Message = dirty(w.Message)
+					}
+				}
+			}
+		}
+		return e
+	}
+	same := func(t *testing.T, e evidence.Evidence) {
+		t.Helper()
+		clean, soiled := Decide(e, e.CollectedAt), Decide(soil(e), e.CollectedAt)
+		if clean.Cause != soiled.Cause || clean.Outcome != soiled.Outcome || clean.Settled != soiled.Settled {
+			t.Errorf("clean %s %s, soiled %s %s: %s", clean.Outcome, clean.Cause, soiled.Outcome, soiled.Cause, soiled.Message)
+		}
+	}
+	eachCase(t, func(t *testing.T, e evidence.Evidence, _ expectation) { same(t, e) })
+	for _, row := range scenes {
+		t.Run(row.name, func(t *testing.T) { same(t, build(row.changes...)) })
+	}
 }
 
 // TestDecideNeedsNoClock judges in a bubble whose clock is years off.

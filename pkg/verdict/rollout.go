@@ -69,7 +69,7 @@ func (s *scene) anyDaemonFault() *finding {
 		if p.DeletionTimestamp != nil {
 			continue
 		}
-		if f := daemonFault(p); f != nil {
+		if f := s.daemonFault(p); f != nil {
 			return f
 		}
 	}

@@ -3,7 +3,6 @@ package verdict
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -129,10 +128,6 @@ func (s *scene) refine(cause Cause, f *multus.Failure) *finding {
 
 func (s *scene) failureText(f *multus.Failure) string {
 	text := firstLine(f.Text)
-	const maxText = 600
-	if len(text) > maxText {
-		text = strings.ToValidUTF8(text[:maxText], "") + "..."
-	}
 	if net := f.Network(); net != "" {
 		return fmt.Sprintf("%s could not be attached to network %s: %s", s.who(), net, text)
 	}

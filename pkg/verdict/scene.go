@@ -1,7 +1,6 @@
 package verdict
 
 import (
-	"errors"
 	"net/netip"
 	"slices"
 	"time"
@@ -26,7 +25,6 @@ type scene struct {
 	wanted    []wanted
 	wantedErr error
 	statuses  multus.Statuses
-	statusErr error
 
 	ev podEvents
 	// scopeStart is when the present sandbox began, where an earlier one that
@@ -53,7 +51,8 @@ func newScene(e *evidence.Evidence, now time.Time) *scene {
 	}
 	s.uid, s.node = s.pod.UID, s.pod.Spec.NodeName
 	s.readWanted()
-	s.statuses, s.statusErr = multus.NetworkStatus(s.pod)
+	// An annotation that does not parse is present and shows nothing.
+	s.statuses, _ = multus.NetworkStatus(s.pod)
 	s.readEvents()
 	s.findScope()
 	return s
@@ -173,6 +172,16 @@ func (s *scene) sandboxAt() time.Time {
 	return at
 }
 
+// sandboxNotBefore is the earliest that the Pod's sandbox can have been made:
+// kubelet took the Pod on, or the earlier sandbox was lost.
+func (s *scene) sandboxNotBefore() time.Time {
+	at := s.pod.CreationTimestamp.Time
+	if s.pod.Status.StartTime != nil {
+		at = s.pod.Status.StartTime.Time
+	}
+	return later(at, s.scopeStart)
+}
+
 func startedAt(st corev1.ContainerState) time.Time {
 	switch {
 	case st.Running != nil:
@@ -202,6 +211,3 @@ func conditionOf(pod *corev1.Pod, typ corev1.PodConditionType) *corev1.PodCondit
 
 func isTrue(c *corev1.PodCondition) bool  { return c != nil && c.Status == corev1.ConditionTrue }
 func isFalse(c *corev1.PodCondition) bool { return c != nil && c.Status == corev1.ConditionFalse }
-
-// noNetworks reports a canary without any networks annotation.
-func (s *scene) noNetworks() bool { return errors.Is(s.wantedErr, multus.ErrNoNetworks) }

@@ -163,6 +163,8 @@ var scenes = []struct {
 	{name: "no DaemonSet at all", cause: MultusNotInChain, outcome: Fail, changes: []change{noDaemonSet(), ran("net1 missing")}},
 	{name: "young daemon", cause: MultusNotInChain, outcome: Inconclusive, changes: []change{ran("net1 missing"), daemonStatus(runs(-20*time.Second), corev1.ContainerState{}, 0)}},
 	{name: "daemon wrote its conf after the sandbox", cause: MultusNotInChain, outcome: Inconclusive, changes: []change{ran("net1 missing"), daemonStatus(runs(-2*time.Second), corev1.ContainerState{}, 0), podLog(daemonUID, "daemon", "2026-03-03T09:00:08Z [verbose] started to watch file /x\n")}},
+	{name: "daemon wrote its conf between the Pod's start and its first container", cause: MultusNotInChain, outcome: Inconclusive, changes: []change{ran("net1 missing"), daemonStatus(runs(-2*time.Second), corev1.ContainerState{}, 0), podLog(daemonUID, "daemon", "2026-03-03T09:00:03Z [verbose] started to watch file /x\n")}},
+	{name: "which DaemonSet is Multus' is not known", cause: MultusNotInChain, outcome: Inconclusive, changes: []change{ran("net1 missing"), func(e *evidence.Evidence) { e.DaemonSet.Name = "another" }}},
 	{name: "daemon restarted since", cause: MultusNotInChain, outcome: Inconclusive, changes: []change{ran("net1 missing"), daemonStatus(runs(time.Minute), ended(1, "Error", "", 50*time.Second), 1)}},
 	{name: "daemon was being stopped", cause: MultusNotInChain, outcome: Inconclusive, changes: []change{ran("net1 missing"), daemon(func(p *corev1.Pod) {
 		p.DeletionTimestamp, p.DeletionGracePeriodSeconds = ptr(at(28*time.Second)), ptr(int64(30))
@@ -184,6 +186,7 @@ var scenes = []struct {
 	{name: "IPv6 duplicate", cause: DuplicateAddress, changes: []change{attached(), guardSays("net1: 2001:db8::7/64 dadfailed")}},
 	{name: "ping lost all", cause: L2Unreachable, changes: []change{attached(), guardSays("ping 198.51.100.1: 3 packets transmitted, 0 packets received, 100% packet loss")}},
 	{name: "nobody answers for the gateway", cause: L2Unreachable, changes: []change{attached(), guardSays(""), podLog(testUID, "guard", "checking gateway\narping: no reply from 198.51.100.1\n")}},
+	{name: "arping's last words", cause: L2Unreachable, changes: []change{attached(), guardSays(""), podLog(testUID, "guard", "ARPING 198.51.100.1 from 198.51.100.7 net1\nSent 3 probe(s) (3 broadcast(s))\nReceived 0 response(s)\n")}},
 	{name: "host unreachable", cause: L2Unreachable, changes: []change{attached(), guardSays("wget: can't connect to remote host (198.51.100.9): No route to host")}},
 	{name: "the node's own address", cause: MacvlanHostIsolation, changes: []change{attached(), guardSays("198.51.100.2 unreachable via net1")}},
 	{name: "the node by its name", cause: MacvlanHostIsolation, changes: []change{attached(), guardSays("no reply from worker-7 (203.0.113.9)")}},
@@ -199,6 +202,7 @@ var scenes = []struct {
 	{name: "no socket", cause: DaemonUnreachable, changes: []change{failing(containerd(shim(noSocket)))}},
 	{name: "socket closed in mid-call", cause: DaemonUnreachable, changes: []change{failing(crio(shim(`CmdAdd (shim): failed to send CNI request: Post "http://dummy/cni": EOF`)))}},
 	{name: "shim waited in vain for a young daemon", cause: DaemonUnreachable, changes: []change{failing(combined(shim(shimWaited))), daemonStatus(runs(4*time.Minute), corev1.ContainerState{}, 0)}},
+	{name: "the daemon knows no network", cause: DaemonInformerStale, changes: []change{podLog(daemonUID, "daemon", "2026-03-03T08:59:00Z [error] failed to sync net-attach-def informer cache\n"), failing(containerd(thick(own("cannot find a network-attachment-definition (storage) in namespace (lab): not found")[0])))}},
 	{name: "Multus answered without a network", cause: DaemonInformerStale, changes: []change{ran("net1 missing"), canary(func(p *corev1.Pod) { p.Status.PodIP = "0.0.0.0" })}},
 	{name: "runtime has no network, files not known", cause: DefaultNetworkNotReady, changes: []change{event(10*time.Second, "NetworkNotReady", "network is not ready: container runtime network not ready: cni plugin not initialized", "kubelet")}},
 	{name: "installer fails, no canary", cause: MultusInstallFailed, changes: []change{noCanary(), installer(waits("CrashLoopBackOff", ""), ended(1, "Error", "cp: can't create '/host/opt/cni/bin/multus': Permission denied", 0), 3)}},
@@ -228,6 +232,7 @@ var scenes = []struct {
 	{name: "status not written as the Pod was gone", cause: PodDeletedDuringAdd, changes: []change{noCanary(), eventOf(otherUID, 0, 1, "FailedCreatePodSandBox", crio(thin(own(`error setting the networks status: pods "probe" not found`)[0])), "kubelet")}},
 	{name: "attached and gone, UID pinned", cause: PodDeletedDuringAdd, changes: []change{noCanary(), func(e *evidence.Evidence) { e.Canary.UID = testUID }, eth0(1)}},
 	{name: "rebooted after a container was made", cause: NeverPodStranded, changes: []change{attached(), rebooted(time.Minute), canary(func(p *corev1.Pod) { p.Status.Conditions[1].Status = corev1.ConditionFalse })}},
+	{name: "rebooted, an older kubelet without the condition", cause: NeverPodStranded, changes: []change{attached(), rebooted(time.Minute), canary(func(p *corev1.Pod) { p.Status.Conditions = nil })}},
 	{name: "evicted", cause: NeverPodStranded, changes: []change{attached(), canary(func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason = corev1.PodFailed, "Evicted" })}},
 	{name: "kubelet lost the container", cause: NeverPodStranded, changes: []change{attached(), canary(func(p *corev1.Pod) {
 		p.Status.Phase = corev1.PodFailed

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/vlan50/kubectl-vlan50/pkg/evidence"
+	"github.com/vlan50/kubectl-vlan50/pkg/multus"
 )
 
 // shimFault reads what the shim says when the daemon did not answer; why it did
@@ -34,7 +35,7 @@ func (s *scene) noDaemon(text string) *finding {
 	if daemon == nil {
 		return &finding{cause: DaemonUnreachable, message: s.who() + ": the shim found no daemon: " + firstLine(text)}
 	}
-	if f := daemonFault(daemon); f != nil {
+	if f := s.daemonFault(daemon); f != nil {
 		f.message = s.who() + ": the shim found no daemon: " + f.message
 		return f
 	}
@@ -88,8 +89,8 @@ func (s *scene) daemonLogLine(daemon *corev1.Pod, match func(string) bool) strin
 			continue
 		}
 		for line := range strings.SplitSeq(l.Log, "\n") {
-			if match(line) {
-				found = strings.TrimSpace(line)
+			if plain := multus.Plain(line); match(plain) {
+				found = strings.TrimSpace(plain)
 			}
 		}
 	}
@@ -108,7 +109,7 @@ func versionOf(containers []corev1.Container) string {
 
 // daemonFault reads a daemon Pod that does not do its work; nil where its
 // status tells of none.
-func daemonFault(daemon *corev1.Pod) *finding {
+func (s *scene) daemonFault(daemon *corev1.Pod) *finding {
 	if f := installFault(daemon); f != nil {
 		return f
 	}
@@ -118,7 +119,7 @@ func daemonFault(daemon *corev1.Pod) *finding {
 	}
 	t := lastEnd(cs)
 	loops := cs.State.Waiting != nil && cs.State.Waiting.Reason == "CrashLoopBackOff"
-	if t != nil && t.Reason == "OOMKilled" && (loops || cs.RestartCount >= minRestarts) {
+	if t != nil && t.Reason == "OOMKilled" && (loops || cs.RestartCount >= minRestarts && !s.recovered(daemon, cs)) {
 		return &finding{
 			cause: DaemonOOM, lines: []Line{terminatedLine(cs.Name, t)}, seen: minRestarts,
 			message: fmt.Sprintf("daemon Pod %s was killed for memory, %d restarts", daemon.Name, cs.RestartCount),
@@ -136,6 +137,13 @@ func daemonFault(daemon *corev1.Pod) *finding {
 		f.message += colon(firstLine(t.Message))
 	}
 	return f
+}
+
+// recovered reports a daemon that has been up for long enough since its last
+// end: what ended it then is history.
+func (s *scene) recovered(daemon *corev1.Pod, cs *corev1.ContainerStatus) bool {
+	return cs.State.Running != nil && s.now.Sub(cs.State.Running.StartedAt.Time) >= StuckAfter &&
+		!isFalse(conditionOf(daemon, corev1.PodReady))
 }
 
 // crashCause tells a daemon that refuses its configuration from one that cannot

@@ -109,9 +109,10 @@ func pluginSignatures() []signature {
 			"cannot convert from version", "does not support config version", "cni version is not supported",
 		}},
 		{cause: DHCPDaemonMissing, zones: inDelegate, any: []string{"error dialing DHCP daemon", "dhcp.sock"}},
-		{cause: DHCPNoLease, zones: inDelegate, any: []string{
-			"error calling DHCP.Allocate", "no more tries", "DHCPDISCOVER", "unable to acquire DHCP lease", "no DHCP offer",
+		{cause: DHCPNoLease, zones: inDelegate, all: []string{"DHCP.Allocate"}, any: []string{
+			"no more tries", "timed out", "timeout", "deadline exceeded", "resource temporarily unavailable",
 		}},
+		{cause: DHCPNoLease, zones: inDelegate, any: []string{"no more tries", "DHCPDISCOVER", "no DHCP offer"}},
 		{cause: StaticIPMissing, zones: inSecondary, any: []string{
 			"IPAM plugin returned missing IP config", "NOT in CIDR notation", "expected to be in CIDR notation",
 		}},

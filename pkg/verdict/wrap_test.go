@@ -99,5 +99,6 @@ func delegate(net, text string) []string {
 		fmt.Sprintf("[%s/%s:%s]: error adding container to network %q: delegateAdd: error invoking confAdd - %q: error in getting result from AddNetwork: %s", testNS, testName, net, net, net, text),
 		fmt.Sprintf("Multus: [%s/%s]: error adding container to network %q: %s", testNS, testName, net, text),
 		fmt.Sprintf("[%s/%s/%s:%s]: error adding container to network %q: plugin type=\"x\" failed (add): %s", testNS, testName, testUID, net, net, text),
+		fmt.Sprintf("Multus: Err adding pod to network %q: Multus: error in invoke Delegate add - \"macvlan\": %s", net, text),
 	}
 }

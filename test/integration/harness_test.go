@@ -46,7 +46,9 @@ type site struct {
 
 	manifest   string // path of the canary's manifest
 	kubeconfig string
-	state      string // the user's state folder
+	state      string   // the user's state folder
+	env        []string // further variables of the user
+	stdin      string
 }
 
 // newSite applies a site named after the test and starts its node.
@@ -132,14 +134,22 @@ type process struct {
 	ended          chan struct{}
 }
 
-// start runs the binary in the background as a user of this site would.
+// command is the binary as a user of this site would run it.
+func (s *site) command(args ...string) *exec.Cmd {
+	command := exec.CommandContext(context.WithoutCancel(s.t.Context()), plane.binary, args...)
+	command.Env = append(os.Environ(),
+		"KUBECONFIG="+s.kubeconfig, "VLAN50_STATE_DIR="+s.state,
+		"VLAN50_CANARY="+s.Namespace+"/"+s.Canary, "VLAN50_DAEMONSET="+s.DaemonSet.String())
+	command.Env = append(command.Env, s.env...)
+	return command
+}
+
+// start runs the binary in the background.
 func (s *site) start(args ...string) *process {
 	s.t.Helper()
 	p := &process{t: s.t, ended: make(chan struct{})}
-	p.cmd = exec.CommandContext(context.WithoutCancel(s.t.Context()), plane.binary, args...)
-	p.cmd.Env = append(os.Environ(),
-		"KUBECONFIG="+s.kubeconfig, "VLAN50_STATE_DIR="+s.state,
-		"VLAN50_CANARY="+s.Namespace+"/"+s.Canary, "VLAN50_DAEMONSET="+s.DaemonSet.String())
+	p.cmd = s.command(args...)
+	p.cmd.Stdin = strings.NewReader(s.stdin)
 	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
 	check(s.t, p.cmd.Start())
 	go func() {
@@ -167,12 +177,63 @@ func (p *process) wait() outcome {
 // waitFor waits until the run has told something on standard error.
 func (p *process) waitFor(text string) {
 	p.t.Helper()
-	eventually(p.t, "the run says "+text, func() bool { return strings.Contains(p.stderr.String(), text) })
+	defer func() {
+		if p.t.Failed() {
+			p.t.Logf("the run has said:\n%s", p.stderr.String())
+		}
+	}()
+	eventually(p.t, "the run says "+text, func() bool {
+		if strings.Contains(p.stderr.String(), text) {
+			return true
+		}
+		select {
+		case <-p.ended:
+			p.t.Fatalf("the run ended without having said %q", text)
+		default:
+		}
+		return false
+	})
 }
 
 func (p *process) signal(sig syscall.Signal) {
 	p.t.Helper()
 	check(p.t, p.cmd.Process.Signal(sig))
+}
+
+// stillRuns checks that a run does not end by itself: the signal was heard (the
+// default would have killed it at once) and it waits for something.
+func (p *process) stillRuns() {
+	p.t.Helper()
+	select {
+	case <-p.ended:
+		p.t.Errorf("the run did not wait for its write:\n%s", p.stderr.String())
+	case <-time.After(200 * time.Millisecond):
+	}
+}
+
+// savedManifest is the one manifest in the user's state folder.
+func (s *site) savedManifest() string {
+	s.t.Helper()
+	found, err := filepath.Glob(filepath.Join(s.state, "*", s.Namespace, s.Canary, "manifest.yaml"))
+	check(s.t, err)
+	if len(found) != 1 {
+		s.t.Fatalf("%d saved manifests: %v", len(found), found)
+	}
+	return found[0]
+}
+
+// kubectlDryRun lets kubectl, where it is installed, try a manifest on the server.
+func kubectlDryRun(s *site, path string) (string, error) {
+	kubectl, err := exec.LookPath("kubectl")
+	if err != nil {
+		s.t.Skip("kubectl is not installed")
+	}
+	name := strings.ReplaceAll(s.Canary, "canary", "tried")
+	data, err := os.ReadFile(path)
+	check(s.t, err)
+	copied := s.file("tried.yaml", strings.Replace(string(data), "\n  name: "+s.Canary+"\n", "\n  name: "+name+"\n", 1))
+	out, err := exec.CommandContext(s.t.Context(), kubectl, "--kubeconfig", s.kubeconfig, "create", "--dry-run=server", "-f", copied).CombinedOutput()
+	return string(out), err
 }
 
 // retest runs `canary retest -o json` with further arguments to its end.
@@ -206,6 +267,17 @@ func (s *site) gone(name string) {
 	})
 }
 
+// removeCanary deletes the canary, if it is there, as a user without the tool
+// would.
+func (s *site) removeCanary() {
+	s.t.Helper()
+	err := s.client.CoreV1().Pods(s.Namespace).Delete(s.t.Context(), s.Canary, metav1.DeleteOptions{})
+	if !apierrors.IsNotFound(err) {
+		check(s.t, err)
+	}
+	s.gone(s.Canary)
+}
+
 // networks are the NetworkAttachmentDefinitions of the site's namespace.
 func (s *site) networks() nadclient.NetworkAttachmentDefinitionInterface {
 	s.t.Helper()
@@ -214,6 +286,18 @@ func (s *site) networks() nadclient.NetworkAttachmentDefinitionInterface {
 	client, err := nadclient.NewForConfig(config)
 	check(s.t, err)
 	return client.NetworkAttachmentDefinitions(s.Namespace)
+}
+
+// daemonPod is the newest Pod of the site's DaemonSet.
+func (s *site) daemonPod() *corev1.Pod {
+	s.t.Helper()
+	pods, err := s.client.CoreV1().Pods(s.DaemonSet.Namespace).List(s.t.Context(), metav1.ListOptions{LabelSelector: "site=" + s.Labels["site"]})
+	check(s.t, err)
+	if len(pods.Items) == 0 {
+		s.t.Fatal("there is no daemon Pod")
+	}
+	newest := slices.MaxFunc(pods.Items, func(a, b corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+	return &newest
 }
 
 // createCanary creates the canary as a user without the tool would, and waits

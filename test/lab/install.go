@@ -75,15 +75,15 @@ func (l *Lab) install(ctx context.Context, progress io.Writer) error {
 		}
 	}
 	fmt.Fprintln(progress, "waiting for Multus")
-	if err := l.waitConf(ctx); err != nil {
+	if err := l.WaitConf(ctx); err != nil {
 		return err
 	}
 	_, err := l.Kubectl(ctx, "apply", "-f", l.CanaryManifest())
 	return err
 }
 
-// waitConf waits until Multus has written its CNI conf.
-func (l *Lab) waitConf(ctx context.Context) error {
+// WaitConf waits until Multus has written its CNI conf.
+func (l *Lab) WaitConf(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, multusWithin)
 	defer cancel()
 	for {
@@ -92,8 +92,8 @@ func (l *Lab) waitConf(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("Multus has not written %s: %w", node.MultusConf, context.Cause(ctx))
-		case <-time.After(50 * time.Millisecond):
+			return fmt.Errorf("no %s from Multus: %w", node.MultusConf, context.Cause(ctx))
+		case <-time.After(10 * time.Millisecond):
 		}
 	}
 }

@@ -111,7 +111,7 @@ func (l *Lab) RestartMultus(ctx context.Context) error {
 			return err
 		}
 	}
-	return l.waitConf(ctx)
+	return l.WaitConf(ctx)
 }
 
 // DeleteCanary deletes the canary gracefully and waits until it is gone.

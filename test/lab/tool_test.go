@@ -55,8 +55,7 @@ func retest(ctx context.Context, t *testing.T, l *lab.Lab, args ...string) resul
 	start := time.Now()
 	err := cmd.Run()
 	r := result{stdout: stdout.String(), stderr: stderr.String(), took: time.Since(start), evidence: savedEvidence(t, home)}
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
+	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
 		t.Fatalf("running the tool: %v", err)
 	}
 	r.code = cmd.ProcessState.ExitCode()

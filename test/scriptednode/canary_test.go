@@ -42,17 +42,17 @@ func TestPassLeavesWhatARealNodeLeaves(t *testing.T) {
 	}
 	kubelet := func(reason, message, path string) eventForm {
 		return eventForm{
-			Reason: reason, Message: message, Type: "Normal", Component: "kubelet", Host: "node-a-pass", Reporter: "kubelet",
+			Reason: reason, Message: message, Type: "Normal", Component: "kubelet", Host: p.site.Node, Reporter: "kubelet",
 			Path: path, Count: 1, FirstTime: true,
 		}
 	}
 	want := []eventForm{
 		{
-			Reason: "Scheduled", Message: "Successfully assigned downloads-pass/vlan50-canary to node-a-pass", Type: "Normal",
+			Reason: "Scheduled", Message: "Successfully assigned " + p.site.CanaryName().String() + " to " + p.site.Node, Type: "Normal",
 			Reporter: "default-scheduler", EventTime: true,
 		},
 		multus("Add eth0 [10.42.0.2/24] from cbr0"),
-		multus("Add net1 [192.0.2.100/24] from downloads-pass/vlan50"),
+		multus("Add net1 [192.0.2.100/24] from " + p.site.Namespace + "/vlan50"),
 	}
 	for _, path := range []string{"spec.initContainers{egress-guard}", "spec.containers{canary}"} {
 		want = append(want,
@@ -72,7 +72,7 @@ func TestPassLeavesWhatARealNodeLeaves(t *testing.T) {
 	if err := json.Unmarshal([]byte(pod.Annotations[nadv1.NetworkStatusAnnot]), &status); err != nil {
 		t.Fatal(err)
 	}
-	if len(status) != 2 || !status[0].Default || status[1].Name != "downloads-pass/vlan50" || status[1].IPs[0] != "192.0.2.100" {
+	if len(status) != 2 || !status[0].Default || status[1].Name != p.site.Namespace+"/vlan50" || status[1].IPs[0] != "192.0.2.100" {
 		t.Errorf("network-status %+v", status)
 	}
 	guard := pod.Status.InitContainerStatuses[0].State.Terminated
@@ -289,7 +289,7 @@ func TestManyFailuresAreCombined(t *testing.T) {
 	e := p.event(p.create(), "FailedCreatePodSandBox", func(e corev1.Event) bool {
 		return e.Count > 1 && strings.HasPrefix(e.Message, "(combined from similar events): Failed to create pod sandbox: ")
 	})
-	if e.Source.Host != "node-a-combined" {
+	if e.Source.Host != p.site.Node {
 		t.Errorf("source %+v", e.Source)
 	}
 }

@@ -145,13 +145,17 @@ func (a *attempt) startDaemon(ctx context.Context, p *daemonProcess, behaviour D
 	a.start(daemonContainer)
 	a.state.containers[daemonContainer].unready = behaviour.Fault == DaemonUnready
 	a.say(p, time.Now(), startLines(a.node.site)...)
+	crashes := behaviour.Fault == DaemonCrashes || behaviour.Fault == DaemonOOMKilled
+	if !crashes {
+		// Before the status: whoever sees the daemon Ready can reach it.
+		a.node.cni.setDaemon(p)
+	}
 	if err := a.write(ctx); err != nil {
 		return err
 	}
-	if behaviour.Fault == DaemonCrashes || behaviour.Fault == DaemonOOMKilled {
+	if crashes {
 		return a.pause(ctx, a.node.pace.Container)
 	}
-	a.node.cni.setDaemon(p)
 	a.journal(DaemonReady, "")
 	timer := time.NewTimer(behaviour.ConfAfterReady)
 	defer timer.Stop()

@@ -74,7 +74,7 @@ func (j Journal) Overlaps() []Overlap {
 	var held []claim
 	var out []Overlap
 	for _, e := range j {
-		switch e.Kind { //nolint:exhaustive // the others do not change who holds what
+		switch e.Kind {
 		case PodAlive:
 			for _, prefix := range e.Addresses {
 				for _, other := range held {
@@ -86,6 +86,7 @@ func (j Journal) Overlaps() []Overlap {
 			}
 		case PodDown:
 			held = slices.DeleteFunc(held, func(c claim) bool { return c.uid == e.UID })
+		default: // the others do not change who holds what
 		}
 	}
 	return out

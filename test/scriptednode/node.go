@@ -158,6 +158,9 @@ func (n *Node) settle(ctx context.Context, synced []<-chan struct{}) error {
 
 // Stop ends all that the node does and waits for it. The API objects stay.
 func (n *Node) Stop() {
+	if n.cancel == nil {
+		return // never started
+	}
 	n.cancel()
 	if n.server != nil {
 		n.server.stop()

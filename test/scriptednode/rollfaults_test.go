@@ -117,7 +117,7 @@ func TestSelectorThatMatchesNothing(t *testing.T) {
 
 func TestAnotherNodeHoldsTheRoll(t *testing.T) {
 	t.Parallel()
-	p := play(t, "peer", scriptednode.Options{}, func(s *scriptednode.Site) { s.Peers = []scriptednode.Peer{{Name: "node-b-peer"}} })
+	p := play(t, "peer", scriptednode.Options{}, func(s *scriptednode.Site) { s.Peers = []scriptednode.Peer{{Name: s.Node + "-b"}} })
 	p.set("one of two", func(ds *appsv1.DaemonSet) bool {
 		return ds.Status.DesiredNumberScheduled == 2 && ds.Status.NumberAvailable == 1
 	})

@@ -3,6 +3,7 @@ package scriptednode_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
@@ -27,6 +28,24 @@ type controlPlane struct {
 	server *apiserver.Server
 	config *rest.Config
 	err    error
+
+	mu   sync.Mutex
+	used map[string]int
+}
+
+// unique makes a suffix that no site had yet: with -count a test meets its own
+// objects again.
+func (c *controlPlane) unique(suffix string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.used == nil {
+		c.used = map[string]int{}
+	}
+	c.used[suffix]++
+	if n := c.used[suffix]; n > 1 {
+		return fmt.Sprintf("%s-%d", suffix, n)
+	}
+	return suffix
 }
 
 func (c *controlPlane) start() {
@@ -88,7 +107,7 @@ func play(t *testing.T, suffix string, options scriptednode.Options, change ...f
 	if plane.err != nil {
 		t.Fatal(plane.err)
 	}
-	site := scriptednode.Named(suffix)
+	site := scriptednode.Named(plane.unique(suffix))
 	for _, f := range change {
 		f(&site)
 	}

@@ -218,11 +218,12 @@ func (s *runState) conditions(spec *corev1.PodSpec, phase corev1.PodPhase) []cor
 	initialized := s.pending(spec.InitContainers, (*containerState).succeeded)
 	unready := s.pending(spec.Containers, (*containerState).ready)
 	reason, message := "ContainersNotReady", fmt.Sprintf("containers with unready status: [%s]", strings.Join(unready, " "))
-	switch phase { //nolint:exhaustive // only the terminal phases change the reason
+	switch phase {
 	case corev1.PodFailed:
 		reason, message = "PodFailed", ""
 	case corev1.PodSucceeded:
 		reason, message = "PodCompleted", ""
+	default:
 	}
 	ready := phase == corev1.PodRunning && len(unready) == 0
 	out := []corev1.PodCondition{

@@ -131,6 +131,7 @@ func TestPhaseAndConditions(t *testing.T) {
 					got.Init = string(c.Status)
 				case corev1.PodReady:
 					got.Ready, got.Why = string(c.Status), c.Reason
+				default:
 				}
 			}
 			if diff := cmp.Diff(row.want, got); diff != "" {

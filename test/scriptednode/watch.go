@@ -2,18 +2,18 @@ package scriptednode
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
-
-	appsv1 "k8s.io/api/apps/v1"
 )
 
 // watchBackoff is short: after a restart of the API server a node that sleeps
@@ -25,11 +25,11 @@ func watchBackoff() *wait.Backoff {
 // watch starts the node's two watches; each channel closes when its first list
 // is through.
 func (n *Node) watch(ctx context.Context) []<-chan struct{} {
-	pods := newFeed(func(o runtime.Object) { n.podSeen(ctx, o.(*corev1.Pod)) }, func(o runtime.Object) { n.podGone(o.(*corev1.Pod)) })
+	pods := newFeed(func(pod *corev1.Pod) { n.podSeen(ctx, pod) }, n.podGone)
 	all := cache.NewListWatchFromClient(n.client.CoreV1().RESTClient(), "pods", corev1.NamespaceAll, fields.Everything())
 	n.reflect(ctx, all, &corev1.Pod{}, pods)
 
-	sets := newFeed(func(runtime.Object) { n.wake() }, func(o runtime.Object) { n.collectGarbage(ctx, o.(*appsv1.DaemonSet)) })
+	sets := newFeed(func(*appsv1.DaemonSet) { n.wake() }, func(ds *appsv1.DaemonSet) { n.collectGarbage(ctx, ds) })
 	one := fields.OneTermEqualSelector("metadata.name", n.site.DaemonSet.Name)
 	mine := cache.NewListWatchFromClient(n.client.AppsV1().RESTClient(), "daemonsets", n.site.DaemonSet.Namespace, one)
 	n.reflect(ctx, mine, &appsv1.DaemonSet{}, sets)
@@ -37,7 +37,7 @@ func (n *Node) watch(ctx context.Context) []<-chan struct{} {
 }
 
 // reflect keeps a feed up to date, over API server restarts too.
-func (n *Node) reflect(ctx context.Context, lw *cache.ListWatch, kind runtime.Object, into *feed) {
+func (n *Node) reflect(ctx context.Context, lw *cache.ListWatch, kind runtime.Object, into cache.ReflectorStore) {
 	source := cache.ToListWatcherWithWatchListSemantics(lw, n.client)
 	reflector := cache.NewReflectorWithOptions(source, kind, into, cache.ReflectorOptions{
 		Name: userAgent, Backoff: watchBackoff(),
@@ -50,66 +50,71 @@ func (n *Node) reflect(ctx context.Context, lw *cache.ListWatch, kind runtime.Ob
 
 // feed turns what a reflector sees into two calls. It knows objects by UID, so
 // that a recreated namesake is the end of one object and the start of another.
-type feed struct {
-	seen, gone func(runtime.Object)
+type feed[T metav1.Object] struct {
+	seen, gone func(T)
 
 	mu     sync.Mutex
-	known  map[types.UID]runtime.Object
+	known  map[types.UID]T
 	once   sync.Once
 	synced chan struct{}
 }
 
-func newFeed(seen, gone func(runtime.Object)) *feed {
-	return &feed{seen: seen, gone: gone, known: map[types.UID]runtime.Object{}, synced: make(chan struct{})}
+func newFeed[T metav1.Object](seen, gone func(T)) *feed[T] {
+	return &feed[T]{seen: seen, gone: gone, known: map[types.UID]T{}, synced: make(chan struct{})}
 }
 
 // Add tells of an object that is there.
-func (f *feed) Add(obj any) error { return f.Update(obj) }
+func (f *feed[T]) Add(obj any) error { return f.Update(obj) }
 
 // Update tells of an object that is there.
-func (f *feed) Update(obj any) error {
+func (f *feed[T]) Update(obj any) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.update(obj)
 }
 
-func (f *feed) update(obj any) error {
-	object, uid, err := identify(obj)
-	if err != nil {
-		return err
+func (f *feed[T]) update(obj any) error {
+	object, ok := obj.(T)
+	if !ok {
+		return fmt.Errorf("watch: unexpected %T", obj)
 	}
-	f.known[uid] = object
+	f.known[object.GetUID()] = object
 	f.seen(object)
 	return nil
 }
 
 // Delete tells of an object that is gone.
-func (f *feed) Delete(obj any) error {
+func (f *feed[T]) Delete(obj any) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	object, uid, err := identify(obj)
-	if err != nil {
-		return err
+	object, ok := obj.(T)
+	if !ok {
+		return fmt.Errorf("watch: unexpected %T", obj)
 	}
-	delete(f.known, uid)
+	delete(f.known, object.GetUID())
 	f.gone(object)
 	return nil
 }
 
 // Replace tells of all objects that are there; the others are gone.
-func (f *feed) Replace(list []any, _ string) error {
+func (f *feed[T]) Replace(list []any, _ string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	before := f.known
-	f.known = map[types.UID]runtime.Object{}
+	now := map[types.UID]bool{}
+	for _, obj := range list {
+		if object, ok := obj.(T); ok {
+			now[object.GetUID()] = true
+		}
+	}
+	for uid, object := range f.known {
+		if !now[uid] {
+			delete(f.known, uid)
+			f.gone(object)
+		}
+	}
 	for _, obj := range list {
 		if err := f.update(obj); err != nil {
 			return err
-		}
-	}
-	for uid, object := range before {
-		if _, still := f.known[uid]; !still {
-			f.gone(object)
 		}
 	}
 	f.once.Do(func() { close(f.synced) })
@@ -117,12 +122,4 @@ func (f *feed) Replace(list []any, _ string) error {
 }
 
 // Resync has nothing to do: nothing here is derived.
-func (f *feed) Resync() error { return nil }
-
-func identify(obj any) (runtime.Object, types.UID, error) {
-	accessor, err := meta.Accessor(obj)
-	if err != nil {
-		return nil, "", err
-	}
-	return obj.(runtime.Object), accessor.GetUID(), nil
-}
+func (f *feed[T]) Resync() error { return nil }

@@ -3,6 +3,7 @@
 package node
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"net"
@@ -12,8 +13,8 @@ import (
 
 // serveControl takes commands over a socket in the state folder:
 // GET /services lists them, POST /services/NAME/{start,stop,kill} acts.
-func serveControl(s *supervisor) error {
-	listener, err := net.Listen("unix", stateDir+"/"+ControlSocket)
+func serveControl(ctx context.Context, s *supervisor) error {
+	listener, err := new(net.ListenConfig).Listen(ctx, "unix", stateDir+"/"+ControlSocket)
 	if err != nil {
 		return err
 	}
@@ -39,14 +40,14 @@ func serveControl(s *supervisor) error {
 // forward carries what comes in at a listener of the host to the API server.
 // The listener was opened by the host side: a socket belongs to the network
 // namespace it was made in, whoever accepts from it.
-func forward(listener net.Listener) {
+func forward(ctx context.Context, listener net.Listener) {
 	for {
 		client, err := listener.Accept()
 		if err != nil {
 			return
 		}
 		go func() {
-			server, err := net.Dial("tcp", address+":443")
+			server, err := new(net.Dialer).DialContext(ctx, "tcp", address+":443")
 			if err != nil {
 				client.Close()
 				return

@@ -25,7 +25,7 @@ const LockFile = "lab.lock"
 // of its own. It inherits the listener that the API server is reached by, the
 // reading end of the leash and the writing end of the progress pipe.
 func Command(state string, listener, leash, progress *os.File) *exec.Cmd {
-	cmd := exec.Command("/proc/self/exe")
+	cmd := exec.Command("/proc/self/exe") //nolint:noctx // the lab outlives whoever starts it
 	cmd.Args = []string{initName, state}
 	cmd.ExtraFiles = []*os.File{listener, leash, progress}
 	cmd.SysProcAttr = &syscall.SysProcAttr{
@@ -65,7 +65,7 @@ func initialize(state string) error {
 	if err := syscall.FcntlFlock(lock.Fd(), syscall.F_SETLK, &syscall.Flock_t{Type: syscall.F_WRLCK}); err != nil {
 		return fmt.Errorf("another lab is running: %w", err)
 	}
-	cmd := exec.Command("/proc/self/exe")
+	cmd := exec.Command("/proc/self/exe") //nolint:noctx // lives as long as this process
 	cmd.Args = []string{nodeName, state}
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	for fd := uintptr(listenerFD); fd <= progressFD; fd++ {

@@ -46,16 +46,16 @@ func run(state string, progress io.Writer) error {
 	if err := os.Setenv("PATH", strings.TrimPrefix(Environment()[0], "PATH=")); err != nil {
 		return err
 	}
-	if err := cable(); err != nil {
+	ctx, cancel := context.WithTimeout(context.Background(), startWithin)
+	defer cancel()
+	if err := cable(ctx); err != nil {
 		return err
 	}
 	if err := layOut(config); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), startWithin)
-	defer cancel()
 	services := newSupervisor()
-	if err := serveControl(services); err != nil {
+	if err := serveControl(ctx, services); err != nil {
 		return err
 	}
 	listener, err := net.FileListener(os.NewFile(listenerFD, "listener"))
@@ -65,7 +65,7 @@ func run(state string, progress io.Writer) error {
 	if err := startAll(ctx, services, listener.Addr().String(), progress); err != nil {
 		return err
 	}
-	go forward(listener)
+	go forward(context.WithoutCancel(ctx), listener)
 	fmt.Fprintln(progress, Ready)
 	select {}
 }
@@ -74,21 +74,21 @@ func run(state string, progress io.Writer) error {
 const Ready = "ready"
 
 // cable connects the node to its switch.
-func cable() error {
-	if err := ip(networkScript); err != nil {
+func cable(ctx context.Context) error {
+	if err := ip(ctx, networkScript); err != nil {
 		return err
 	}
-	if err := ip(switchScript, "-netns", Switch); err != nil {
+	if err := ip(ctx, switchScript, "-netns", Switch); err != nil {
 		return err
 	}
-	if err := ip("route add default via 192.0.2.1\n"); err != nil {
+	if err := ip(ctx, "route add default via 192.0.2.1\n"); err != nil {
 		return err
 	}
 	return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1\n"), 0o644)
 }
 
-func ip(script string, args ...string) error {
-	cmd := exec.Command("ip", append(args, "-batch", "-")...)
+func ip(ctx context.Context, script string, args ...string) error {
+	cmd := exec.CommandContext(ctx, "ip", append(args, "-batch", "-")...)
 	cmd.Stdin = strings.NewReader(script)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("setting up the network: %w: %s", err, strings.TrimSpace(string(out)))

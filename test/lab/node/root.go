@@ -51,6 +51,9 @@ func fillRoot(root, state string, tools map[string]string) error {
 	if err := syscall.Mount("proc", root+"/proc", "proc", 0, ""); err != nil {
 		return fmt.Errorf("mounting /proc: %w", err)
 	}
+	if err := shieldSettings(root); err != nil {
+		return err
+	}
 	if err := bind(state, root+stateDir); err != nil {
 		return err
 	}
@@ -64,6 +67,37 @@ func fillRoot(root, state string, tools map[string]string) error {
 		}
 	}
 	return fillEtc(root)
+}
+
+// kubeletSettings are the kernel's settings that a kubelet makes what it likes.
+// They are the whole machine's: no namespace has its own.
+func kubeletSettings() map[string]string {
+	return map[string]string{
+		"vm/overcommit_memory":      "1",
+		"vm/panic_on_oom":           "0",
+		"kernel/panic":              "10",
+		"kernel/panic_on_oops":      "1",
+		"kernel/keys/root_maxkeys":  "1000000",
+		"kernel/keys/root_maxbytes": "25000000",
+	}
+}
+
+// shieldSettings covers those settings with files that hold what the kubelet
+// wants to see, so that it never changes the machine's.
+func shieldSettings(root string) error {
+	for name, value := range kubeletSettings() {
+		cover := filepath.Join(root, "lab/settings", name)
+		if err := os.MkdirAll(filepath.Dir(cover), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(cover, []byte(value+"\n"), 0o644); err != nil {
+			return err
+		}
+		if err := bind(cover, filepath.Join(root, "proc/sys", name)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // share makes a folder of the host visible, or repeats it where it is a

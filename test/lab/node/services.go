@@ -72,7 +72,7 @@ func (s *supervisor) start(name string) error {
 		return err
 	}
 	defer log.Close()
-	cmd := exec.Command(service.argv[0], service.argv[1:]...)
+	cmd := exec.Command(service.argv[0], service.argv[1:]...) //nolint:noctx // runs until it is stopped
 	cmd.Env = Environment()
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {

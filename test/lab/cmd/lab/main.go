@@ -41,8 +41,7 @@ func run(ctx context.Context, args []string) int {
 		return 2
 	}
 	err := command(ctx, args[0], args[1:])
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return exit.ExitCode()
 	}
 	if err != nil {

@@ -1,0 +1,179 @@
+package rollback
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/vlan50/kubectl-vlan50/pkg/canary"
+	"github.com/vlan50/kubectl-vlan50/pkg/cluster"
+)
+
+// mark notes on the objects of the plan that they go, before the first of them
+// does: a run that is killed takes away what would have led the next one there.
+func (r *Rollback) mark(ctx context.Context) (string, error) {
+	count := 0
+	for _, step := range r.result.Plan.Deletions() {
+		object := *step.Object
+		if !markable(object) {
+			continue
+		}
+		mark := "daemonset " + r.state.DaemonSet.String()
+		if slices.ContainsFunc(slices.Concat(r.state.Networks, r.state.Guards), object.same) {
+			mark = "canary " + r.state.Canary.String()
+		}
+		if object.Annotations[MarkAnnot] == mark {
+			continue
+		}
+		if err := r.markOne(ctx, object, mark); err != nil {
+			return "", fmt.Errorf("noting on %s that it goes: %w", object, err)
+		}
+		count++
+	}
+	return fmt.Sprintf("%d %s marked", count, plural(count, "object", "objects")), nil
+}
+
+func (r *Rollback) markOne(ctx context.Context, object Object, mark string) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": object.UID, "annotations": map[string]string{MarkAnnot: mark},
+	}})
+	if err != nil {
+		return err
+	}
+	_, err = r.Clients.objects(object).Patch(ctx, object.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: canary.FieldManager})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// deleteStep deletes exactly the object of the plan and waits until it is gone.
+func (r *Rollback) deleteStep(ctx context.Context, object Object) (string, error) {
+	for {
+		live, err := r.Clients.objects(object).Get(ctx, object.Name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			return "it is gone", nil
+		case err != nil && answered(err):
+			return "", fmt.Errorf("reading %s: %w", object, err)
+		case err == nil && live.GetUID() != object.UID:
+			return "", failf("find out who creates it, then run the same command again",
+				"another %s (UID %s) was created meanwhile: it is left alone", object, live.GetUID())
+		case err == nil:
+			if err = r.save(live, object); err != nil {
+				return "", fmt.Errorf("saving %s on this machine before it is deleted: %w", object, err)
+			}
+			if live.GetDeletionTimestamp() != nil {
+				return r.waitGone(ctx, object)
+			}
+			if err = r.deleteOnce(ctx, object, false); err == nil {
+				return r.waitGone(ctx, object)
+			}
+			if answered(err) && !passing(err) {
+				return "", fmt.Errorf("deleting %s: %w", object, err)
+			}
+		}
+		r.waitf(StepDelete, "deleting %s: %v", object, err)
+		if err := pause(ctx, retryPause); err != nil {
+			return "", err
+		}
+	}
+}
+
+// passing are refusals that the next look answers.
+func passing(err error) bool {
+	return apierrors.IsConflict(err) || apierrors.IsTooManyRequests(err) || apierrors.IsNotFound(err)
+}
+
+// deleteOnce asks for the graceful deletion of one UID. A workload goes after
+// its Pods, so that it stays in sight until they are gone.
+func (r *Rollback) deleteOnce(ctx context.Context, object Object, dryRun bool) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
+	defer cancel()
+	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: ptr.To(object.UID)}}
+	if object.Kind.Workload {
+		options.PropagationPolicy = ptr.To(metav1.DeletePropagationForeground)
+	}
+	if dryRun {
+		options.DryRun = []string{metav1.DryRunAll}
+	}
+	return r.Clients.objects(object).Delete(ctx, object.Name, options)
+}
+
+// waitGone waits until the UID is gone, and says what holds it.
+func (r *Rollback) waitGone(ctx context.Context, object Object) (string, error) {
+	watching, stop := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer stop()
+	ring := newBell()
+	mirror := cluster.Follow[unstructured.Unstructured](watching, &wg, r.Clients.objects(object),
+		metav1.ListOptions{FieldSelector: "metadata.name=" + object.Name}, ring.ring)
+	for {
+		now := mirror.One()
+		switch {
+		case mirror.Synced() && (now == nil || now.GetUID() != object.UID):
+			return "deleted, and gone", nil
+		case now != nil:
+			r.waitf(StepDelete, "waiting for %s to be gone: %s", object, r.heldBy(ctx, object, now))
+		case mirror.Err() != nil:
+			r.waitf(StepDelete, "waiting for %s to be gone: %v", object, mirror.Err())
+		}
+		if err := ring.wait(ctx, heldLook); err != nil {
+			return "", err
+		}
+	}
+}
+
+// heldLook is how often it is looked again at what holds an object.
+const heldLook = 2 * time.Second
+
+// heldBy says what keeps an object that is being deleted.
+func (r *Rollback) heldBy(ctx context.Context, object Object, now *unstructured.Unstructured) string {
+	held := slices.DeleteFunc(slices.Clone(now.GetFinalizers()), func(name string) bool { return name == metav1.FinalizerDeleteDependents })
+	if len(held) > 0 {
+		return fmt.Sprintf("it is held by finalizer %s; its controller must let it go", strings.Join(held, ", "))
+	}
+	if object.Kind.Workload {
+		if pods := r.podsOf(ctx, now); len(pods) > 0 {
+			return "its Pods are going: " + join(pods)
+		}
+	}
+	if node, ok, _ := unstructured.NestedString(now.Object, "spec", "nodeName"); ok && object.Kind.Name == "Pod" {
+		return "the kubelet of node " + node + " is stopping it"
+	}
+	return "the server has not removed it yet"
+}
+
+// podsOf names the Pods that a controller still has, with what holds them.
+func (r *Rollback) podsOf(ctx context.Context, owner *unstructured.Unstructured) []string {
+	list, err := r.Clients.Core.Pods(owner.GetNamespace()).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for i := range list.Items {
+		if pod := &list.Items[i]; metav1.IsControlledBy(pod, owner) {
+			names = append(names, podHeld(pod))
+		}
+	}
+	return names
+}
+
+func podHeld(pod *corev1.Pod) string {
+	if len(pod.Finalizers) > 0 {
+		return fmt.Sprintf("%s (finalizer %s)", pod.Name, strings.Join(pod.Finalizers, ", "))
+	}
+	return fmt.Sprintf("%s on node %s", pod.Name, pod.Spec.NodeName)
+}

@@ -1,0 +1,51 @@
+package rollback
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/vlan50/kubectl-vlan50/pkg/canary"
+)
+
+// DryRunPlan gives the plan, and a Refusal with it where a guard is broken or
+// the server would not do a step. Nothing is stored, and no Pod is run: what is
+// on the nodes is not known then.
+func (r *Rollback) DryRunPlan(ctx context.Context, undo bool) (Plan, error) {
+	if undo {
+		result, err := r.Undo(ctx)
+		return result.Plan, err
+	}
+	plan, err := r.Plan(ctx)
+	if err != nil {
+		_, err = r.end(ctx, err)
+		return Plan{}, err
+	}
+	if err := refuseBroken(plan); err != nil {
+		return plan, err
+	}
+	if r.DryRun == canary.DryRunServer {
+		err = r.tryDeletions(ctx, plan)
+	}
+	return plan, err
+}
+
+// tryDeletions lets the server try each deletion without storing it.
+func (r *Rollback) tryDeletions(ctx context.Context, plan Plan) error {
+	for i, step := range plan.Steps {
+		if step.Action != ActionDelete || step.Object.Deleting {
+			continue
+		}
+		err := r.deleteOnce(ctx, *step.Object, true)
+		switch {
+		case err == nil, apierrors.IsNotFound(err):
+			plan.Steps[i].Text += "; the server would"
+		case answered(err):
+			return refusef("nothing was changed: the server would not delete %s: %v", step.Object, err)
+		default:
+			return fmt.Errorf("trying to delete %s on the server (dry run): %w", step.Object, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,156 @@
+package rollback
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/vlan50/kubectl-vlan50/pkg/multus"
+)
+
+// nodes finds the nodes to be visited: those the user named; those with a daemon
+// Pod; else, where no daemon is left to tell, all.
+func (c *collector) nodes(ctx context.Context) error {
+	pods, err := c.daemonPods(ctx)
+	if err != nil {
+		return err
+	}
+	var all []corev1.Node
+	err = each(ctx, c.Clients.Core.Nodes().List, func(list *corev1.NodeList) error {
+		all = append(all, list.Items...)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := c.ground(ctx); err != nil {
+		return err
+	}
+	for i := range all {
+		node := &all[i]
+		here := slices.DeleteFunc(slices.Clone(pods), func(p corev1.Pod) bool { return p.Spec.NodeName != node.Name })
+		switch {
+		case c.visits(node, len(here) > 0, len(pods) > 0):
+			c.state.Nodes = append(c.state.Nodes, c.nodeState(node, here))
+		case len(here) > 0:
+			c.state.LeftOut = append(c.state.LeftOut, "node "+node.Name)
+		}
+	}
+	for _, name := range c.Nodes {
+		if !slices.ContainsFunc(all, func(n corev1.Node) bool { return n.Name == name }) {
+			return fmt.Errorf("there is no node %s", name)
+		}
+	}
+	return nil
+}
+
+func (c *collector) visits(node *corev1.Node, daemon, daemons bool) bool {
+	switch {
+	case len(c.Nodes) > 0:
+		return slices.Contains(c.Nodes, node.Name)
+	case daemons && !c.AllNodes:
+		return daemon
+	}
+	return node.Labels[corev1.LabelOSStable] != "windows"
+}
+
+func (c *collector) nodeState(node *corev1.Node, daemons []corev1.Pod) NodeState {
+	state := NodeState{
+		Name: node.Name, Daemon: len(daemons) > 0, Ready: isReady(node),
+		Serving: slices.ContainsFunc(daemons, func(p corev1.Pod) bool { return podReady(&p) }),
+		Runtime: node.Status.NodeInfo.ContainerRuntimeVersion,
+		ConfDir: c.ConfDir, BinDir: c.BinDir, KnownDirs: KnownConfDirs(node), Image: c.state.Ground.Image,
+	}
+	if state.ConfDir == "" {
+		state.ConfDir = c.paths.ConfDir
+	}
+	if state.BinDir == "" {
+		state.BinDir = c.paths.BinDir
+	}
+	if c.NodeImage == "" && c.set == nil {
+		if image := multusImage(node); image != "" {
+			state.Image = image
+		}
+	}
+	return state
+}
+
+// multusImage is the thick Multus image that a node still has though no
+// DaemonSet names it any more.
+func multusImage(node *corev1.Node) string {
+	for _, image := range node.Status.Images {
+		for _, name := range image.Names {
+			if strings.Contains(name, "multus") && strings.Contains(name, "thick") {
+				return name
+			}
+		}
+	}
+	return ""
+}
+
+// ground is where node Pods and probes run, and what runs in them.
+func (c *collector) ground(ctx context.Context) error {
+	ground := Ground{Namespace: c.NodeNamespace, Image: c.NodeImage}
+	if ground.Namespace == "" {
+		ground.Namespace = c.state.DaemonSet.Namespace
+	}
+	if c.set != nil {
+		if err := c.readPaths(ctx); err != nil {
+			return err
+		}
+		if ground.Image == "" && c.paths.Thick {
+			ground.Image = c.paths.Image
+		}
+		if ground.Namespace == c.set.Namespace {
+			ground.PullSecrets = c.set.Spec.Template.Spec.ImagePullSecrets
+		}
+	}
+	if ground.Image == "" {
+		ground.Image = DefaultNodeImage
+	}
+	c.state.Ground = ground
+	return nil
+}
+
+// readPaths reads the DaemonSet's volumes, mounts and configuration.
+func (c *collector) readPaths(ctx context.Context) error {
+	var configs []corev1.ConfigMap
+	for _, name := range multus.DaemonConfigMaps(c.set) {
+		config, err := c.Clients.Core.ConfigMaps(c.set.Namespace).Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		configs = append(configs, *config)
+	}
+	var err error
+	if c.paths, err = multus.HostPathsOf(c.set, configs); err != nil && c.ConfDir == "" {
+		c.state.Notes = append(c.state.Notes, fmt.Sprintf("where Multus keeps its conf cannot be told from the DaemonSet (%v): the known places are looked into; --cni-conf-dir names another", err))
+	}
+	return nil
+}
+
+// daemonPods are the Pods of the DaemonSet, found by their controller, so that
+// those of one that is gone are found as well.
+func (c *collector) daemonPods(ctx context.Context) ([]corev1.Pod, error) {
+	var pods []corev1.Pod
+	err := each(ctx, c.Clients.Core.Pods(c.state.DaemonSet.Namespace).List, func(list *corev1.PodList) error {
+		for i := range list.Items {
+			owner := metav1.GetControllerOf(&list.Items[i])
+			if owner == nil || owner.Kind != "DaemonSet" || owner.Name != c.state.DaemonSet.Name {
+				continue
+			}
+			pods = append(pods, list.Items[i])
+			c.state.DaemonPods = append(c.state.DaemonPods, found(kindNamed("Pod"), &list.Items[i]))
+		}
+		return nil
+	})
+	return pods, err
+}

@@ -1,0 +1,115 @@
+package rollback
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/vlan50/kubectl-vlan50/pkg/multus"
+)
+
+// trouble is why a Pod of ours does not run, told by what is at fault.
+type trouble struct {
+	kind troubleKind
+	text string
+}
+
+type troubleKind int
+
+const (
+	noTrouble troubleKind = iota
+	imageTrouble
+	shellTrouble // the image has no shell
+	folderTrouble
+	sandboxTrouble
+	otherTrouble
+)
+
+// podTrouble judges a Pod that is not running. Its rules, in order:
+//
+//   - a Pod that its node refused or ended says why in its status;
+//   - an image that cannot be had never gets as far as a network;
+//   - a container that cannot be started has an image without the program;
+//   - a folder that is not there keeps the Pod from being made;
+//   - a sandbox that failed at least twice is no passing trouble.
+func podTrouble(s scene) trouble {
+	status := s.pod.Status
+	for _, c := range slices.Concat(status.InitContainerStatuses, status.ContainerStatuses) {
+		if t := containerTrouble(c); t.kind != noTrouble {
+			return t
+		}
+	}
+	if status.Phase == corev1.PodFailed && status.Reason != "" {
+		return trouble{otherTrouble, strings.TrimSpace(status.Reason + ": " + status.Message)}
+	}
+	for _, event := range s.events {
+		if event.Reason == "FailedMount" && strings.Contains(event.Message, "hostPath type check failed") {
+			return trouble{folderTrouble, event.Message}
+		}
+	}
+	return sandboxFailures(s)
+}
+
+func containerTrouble(c corev1.ContainerStatus) trouble {
+	if waiting := c.State.Waiting; waiting != nil {
+		text := cmp.Or(waiting.Message, waiting.Reason)
+		switch waiting.Reason {
+		// ErrImagePull alone may be a registry that is slow to answer.
+		case "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError":
+			return trouble{imageTrouble, text}
+		case "CreateContainerError", "RunContainerError":
+			return trouble{shellTrouble, text}
+		case "CreateContainerConfigError":
+			return trouble{otherTrouble, text}
+		}
+	}
+	if ended := c.State.Terminated; ended != nil && (ended.Reason == "StartError" || ended.Reason == "ContainerCannotRun") {
+		return trouble{shellTrouble, ended.Message}
+	}
+	return trouble{}
+}
+
+// sandboxFailures counts the failures to make the Pod's sandbox. That an image
+// is missing can also show here: the sandbox's own one.
+func sandboxFailures(s scene) trouble {
+	count, newest := 0, ""
+	for _, event := range s.events {
+		if event.Reason != "FailedCreatePodSandBox" && event.Reason != "NetworkNotReady" {
+			continue
+		}
+		count += eventCount(event)
+		newest = event.Message
+	}
+	if count < 2 && s.since < sandboxPatience {
+		return trouble{}
+	}
+	switch {
+	case newest == "":
+		return trouble{}
+	case strings.Contains(newest, "failed to get sandbox image"):
+		return trouble{imageTrouble, newest}
+	}
+	return trouble{sandboxTrouble, cmp.Or(multus.ParseFailure(newest).Text, newest)}
+}
+
+func eventCount(event *corev1.Event) int {
+	if event.Series != nil {
+		return max(1, int(event.Series.Count))
+	}
+	return max(1, int(event.Count))
+}
+
+// explain says what the trouble means for a node Pod.
+func (t trouble) explain(image, node string) string {
+	switch t.kind {
+	case imageTrouble:
+		return fmt.Sprintf("the image %s is not on node %s and cannot be pulled (%s): name one that is there with --node-image, or use --node-access=manual", image, node, t.text)
+	case shellTrouble:
+		return fmt.Sprintf("the image %s does not run a shell (%s): name one that has sh and coreutils or busybox with --node-image, or use --node-access=manual", image, t.text)
+	case noTrouble, folderTrouble, sandboxTrouble, otherTrouble:
+	}
+	return t.text
+}

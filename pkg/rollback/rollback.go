@@ -1,0 +1,276 @@
+package rollback
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/vlan50/kubectl-vlan50/pkg/canary"
+	"github.com/vlan50/kubectl-vlan50/pkg/evidence"
+)
+
+// The steps of a rollback, as progress names them.
+const (
+	StepCheck  canary.Step = "check"
+	StepNode   canary.Step = "node"
+	StepProbe  canary.Step = "probe"
+	StepDelete canary.Step = "delete"
+	StepUndo   canary.Step = "undo"
+)
+
+// Store keeps on this machine what is taken away.
+type Store interface {
+	// LoadManifest gives the canary as it was saved last, nil where it never was.
+	LoadManifest(ref evidence.Ref) (pod *corev1.Pod, path string, err error)
+	// SaveManifest keeps what recreates the canary.
+	SaveManifest(pod *corev1.Pod) (path string, err error)
+	// SaveObject keeps a manifest in the folder of this rollback, whose files
+	// `kubectl apply -f` takes in the order of their names.
+	SaveObject(of evidence.Ref, name string, manifest []byte) (folder string, err error)
+	// SaveConf keeps a node's conf, and LoadConfs gives all kept of one node.
+	SaveConf(node string, b Backup) (path string, err error)
+	LoadConfs(node string) ([]Backup, error)
+}
+
+// Rollback takes Multus away from one cluster, or puts its conf back.
+type Rollback struct {
+	Clients           *Clients
+	Canary, DaemonSet evidence.Ref
+	// DaemonSetNamed: the user gave its name; no other is looked for.
+	DaemonSetNamed bool
+	// Also are consumers to be deleted first, in this order.
+	Also []Object
+	// Networks go besides those of the canary.
+	Networks []evidence.Ref
+
+	Access        NodeAccess
+	NodeImage     string
+	NodeNamespace string
+	// Nodes limits the visits; AllNodes visits also those without a daemon Pod.
+	Nodes    []string
+	AllNodes bool
+	// ConfDir and BinDir are used where the DaemonSet does not tell.
+	ConfDir, BinDir string
+	RemoveBinaries  bool
+	DryRun          canary.DryRun
+
+	// Confirm shows the plan and asks; nil where nobody can be asked and nobody
+	// has agreed beforehand.
+	Confirm func(ctx context.Context, plan Plan) (bool, error)
+	// Operator shows shell lines for a node and waits for the word that they
+	// were run.
+	Operator func(ctx context.Context, node, lines string) (bool, error)
+
+	Holder  string
+	Process canary.Process
+	Store   Store
+	Notify  func(canary.Note)
+	Now     func() time.Time
+
+	state    State
+	result   Result
+	lastNote string
+	current  int // index of the step that is being done
+}
+
+// failure ends a run after its first change: what stands is in the result.
+type failure struct{ reason, next string }
+
+func (f *failure) Error() string { return f.reason }
+
+func failf(next, format string, args ...any) error {
+	return &failure{reason: fmt.Sprintf(format, args...), next: next}
+}
+
+func refusef(format string, args ...any) error {
+	return &canary.Refusal{Reason: fmt.Sprintf(format, args...)}
+}
+
+// Plan reads what is there and says what would be done. With DryRunServer the
+// server is asked as well, and nothing is stored.
+func (r *Rollback) Plan(ctx context.Context) (Plan, error) {
+	state, err := r.collect(ctx)
+	if err != nil {
+		return Plan{}, err
+	}
+	if state.Rights, err = r.lacking(ctx, state); err != nil {
+		return Plan{}, err
+	}
+	if r.DryRun != canary.DryRunClient && state.Rights == "" {
+		if err := r.admission(ctx, &state); err != nil {
+			return Plan{}, err
+		}
+	}
+	r.state = state
+	return MakePlan(state), nil
+}
+
+// Run takes Multus away. It returns a Refusal where a guard does not hold, an
+// Interruption where ctx was cancelled by anything but the deadline, and a
+// result for every other end: done, nothing to do, failed, out of time.
+func (r *Rollback) Run(ctx context.Context) (Result, error) {
+	r.result, r.current = Result{Started: r.Now(), Outcome: Unfinished}, -1
+	plan, err := r.Plan(ctx)
+	if err != nil {
+		return r.end(ctx, err)
+	}
+	r.result.Plan = plan
+	if err := refuseBroken(plan); err != nil {
+		return r.end(ctx, err)
+	}
+	if r.Confirm == nil && !plan.Empty() && r.state.mustAsk() {
+		return r.end(ctx, errUnattended())
+	}
+	run, unlock, err := r.lock(ctx)
+	if err != nil {
+		return r.end(ctx, err)
+	}
+	err = r.locked(run)
+	unlock(err == nil && r.result.Outcome != Unfinished)
+	return r.end(run, err)
+}
+
+// mustAsk reports whether the API alone shows that something goes. Whether a
+// node has something to remove is seen on the node.
+func (s State) mustAsk() bool { return len(s.planned()) > 0 || s.Access == AccessManual }
+
+func errUnattended() error {
+	return refusef("nothing was changed: there is no terminal to ask on; look at the plan with --dry-run=server, then pass --yes")
+}
+
+func refuseBroken(plan Plan) error {
+	var reasons []string
+	for _, guard := range plan.Broken() {
+		reasons = append(reasons, guard.Message)
+	}
+	if len(reasons) == 0 {
+		return nil
+	}
+	return refusef("nothing was changed: %s", joinSentences(reasons))
+}
+
+// locked is the run while nobody else retests or rolls back.
+func (r *Rollback) locked(ctx context.Context) error {
+	if err := r.sweep(ctx); err != nil {
+		return err
+	}
+	if err := r.lookAround(ctx); err != nil {
+		return err
+	}
+	plan := MakePlan(r.state)
+	r.result.Plan = plan
+	r.begin(plan)
+	if err := refuseBroken(plan); err != nil {
+		return err
+	}
+	if plan.Empty() {
+		r.result.Outcome = Clean
+		r.result.Message = r.cleanMessage()
+		return nil
+	}
+	if err := r.confirm(ctx, plan); err != nil {
+		return err
+	}
+	if err := r.execute(ctx); err != nil {
+		return err
+	}
+	r.result.Outcome = Done
+	r.result.Message = r.doneMessage()
+	r.result.Next = r.doneNext()
+	return nil
+}
+
+// confirm asks, and makes sure that nothing has changed for the worse while the
+// plan was read.
+func (r *Rollback) confirm(ctx context.Context, plan Plan) error {
+	if r.Confirm == nil {
+		return errUnattended()
+	}
+	agreed, err := r.Confirm(ctx, plan)
+	if err != nil {
+		return err
+	}
+	if !agreed {
+		return refusef("nothing was changed: declined")
+	}
+	state, err := r.collect(ctx)
+	if err != nil {
+		return err
+	}
+	state.Nodes, state.Ground = r.state.Nodes, r.state.Ground
+	return refuseBroken(MakePlan(state))
+}
+
+// begin makes the steps of the plan those of the result.
+func (r *Rollback) begin(plan Plan) {
+	r.result.Steps = nil
+	for _, step := range plan.Steps {
+		state := StepPending
+		if step.Action == ActionKeep {
+			state = StepKept
+		}
+		r.result.Steps = append(r.result.Steps, StepResult{Step: step, State: state, Message: ""})
+	}
+	r.current = -1
+}
+
+// execute does the steps in order and stops at the first that fails.
+func (r *Rollback) execute(ctx context.Context) error {
+	for i := range r.result.Steps {
+		step := &r.result.Steps[i]
+		if step.State == StepKept {
+			continue
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		r.current = i
+		message, err := r.step(ctx, step.Step)
+		step.At, step.Message = r.Now(), message
+		if err != nil {
+			step.State, step.Message = StepFailed, err.Error()
+			return err
+		}
+		step.State = StepDone
+		r.notef(progressOf(step.Action), "step %d of %d done: %s: %s", step.Number, len(r.result.Steps), step.Subject(), message)
+	}
+	return nil
+}
+
+func progressOf(action Action) canary.Step {
+	switch action {
+	case ActionRemoveConf, ActionRecheck, ActionRestore:
+		return StepNode
+	case ActionProbe:
+		return StepProbe
+	case ActionMark, ActionDelete, ActionKeep:
+	}
+	return StepDelete
+}
+
+func (r *Rollback) step(ctx context.Context, step Step) (string, error) {
+	switch step.Action {
+	case ActionRemoveConf:
+		return r.removeConf(ctx, step.Node)
+	case ActionProbe:
+		return r.probeStep(ctx, step.Node)
+	case ActionMark:
+		return r.mark(ctx)
+	case ActionDelete:
+		return r.deleteStep(ctx, *step.Object)
+	case ActionRecheck:
+		return r.recheck(ctx, step.Node)
+	case ActionKeep, ActionRestore:
+	}
+	return "", nil
+}
+
+// Subject is the DaemonSet that the run is about: the one that was found.
+func (r *Rollback) Subject() evidence.Ref {
+	if r.state.DaemonSet.Name != "" {
+		return r.state.DaemonSet
+	}
+	return r.DaemonSet
+}

@@ -1,0 +1,56 @@
+# Lists the CNI conf dir in $CONF_DIR and the backups in it, and changes nothing.
+# Runs in any POSIX shell with coreutils or busybox. Names and contents are
+# base64, so that no file name can pretend to be a line of this report.
+set -u
+export LC_ALL=C
+longest=65536 # no conf is longer; what is longer is not read
+most=100
+
+encode() { base64 | tr -d '\n'; }
+
+count=0
+list() { # SECTION FOLDER
+  for file in "$2"/* "$2"/.[!.]* "$2"/..?*; do
+    [ -e "$file" ] || [ -L "$file" ] || continue
+    count=$((count + 1))
+    if [ "$count" -gt "$most" ]; then
+      echo "fail too-many-files"
+      exit 1
+    fi
+    kind=other size=0 sum=- text=- read=no
+    if [ -L "$file" ]; then
+      kind=link
+      # A target in another folder would be looked for in this container.
+      case "$(readlink "$file")" in
+      */*) ;;
+      *) [ -f "$file" ] && read=yes ;;
+      esac
+    elif [ -f "$file" ]; then
+      kind=file read=yes
+    elif [ -d "$file" ]; then
+      kind=dir
+    fi
+    if [ "$read" = yes ]; then
+      if ! size=$(wc -c <"$file"); then
+        echo "fail unreadable"
+        exit 1
+      fi
+      size=$((size))
+      if [ "$size" -le "$longest" ]; then
+        sum=$(sha256sum <"$file" | cut -d' ' -f1)
+        [ "$size" -eq 0 ] || text=$(encode <"$file")
+      fi
+    fi
+    name=$(printf %s "${file##*/}" | encode)
+    echo "$1 $kind $size $sum $name $text"
+  done
+}
+
+echo "vlan50-look 1 $NONCE"
+if ! cd "$CONF_DIR"; then
+  echo "fail no-folder"
+  exit 1
+fi
+list conf .
+[ -L "./$BACKUP_DIR" ] || [ ! -d "./$BACKUP_DIR" ] || list backup "./$BACKUP_DIR"
+echo "end $count $NONCE"

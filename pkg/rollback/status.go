@@ -1,0 +1,111 @@
+package rollback
+
+import (
+	"context"
+	"fmt"
+)
+
+// Status is what is left of Multus.
+type Status struct {
+	// Objects are those of the API that a rollback would delete or keep.
+	Objects []Object
+	Keep    map[string]string
+	Nodes   []NodeStatus
+	// Pods are ours, left by a run that was killed.
+	Pods  []string
+	Notes []string
+}
+
+// NodeStatus is what is left on one node.
+type NodeStatus struct {
+	NodeState
+	Finding Finding
+	Backups []Backup
+}
+
+// Clean reports whether nothing of Multus is left, as far as was looked.
+func (s Status) Clean() bool {
+	for _, n := range s.Nodes {
+		if !n.Looked || !n.Finding.Clean() {
+			return false
+		}
+	}
+	return len(s.Objects) == 0 && len(s.Pods) == 0
+}
+
+// Broken names the nodes on which no ordinary Pod can start: their first conf
+// is Multus', and no daemon is left to serve it.
+func (s Status) Broken() []string {
+	var names []string
+	for _, n := range s.Nodes {
+		if n.Looked && len(n.Finding.Multus) > 0 && !n.Daemon {
+			names = append(names, n.Name)
+		}
+	}
+	return names
+}
+
+// Inspect reads what is left, on the nodes as well. It changes nothing: a node
+// Pod that only looks is made and deleted for each node.
+func (r *Rollback) Inspect(ctx context.Context) (Status, error) {
+	r.AllNodes = len(r.Nodes) == 0
+	state, err := r.collect(ctx)
+	if err != nil {
+		return Status{}, r.interrupted(ctx, err)
+	}
+	if err := r.admission(ctx, &state); err != nil {
+		return Status{}, r.interrupted(ctx, err)
+	}
+	r.state = state
+	status := Status{Keep: state.Keep, Notes: state.Notes}
+	for _, object := range append(state.before(), state.after()...) {
+		if object.UID != "" {
+			status.Objects = append(status.Objects, object)
+		}
+	}
+	pods, err := r.ownPods(ctx)
+	if err != nil {
+		return Status{}, r.interrupted(ctx, err)
+	}
+	for i := range pods {
+		status.Pods = append(status.Pods, pods[i].Namespace+"/"+pods[i].Name)
+	}
+	for i := range r.state.Nodes {
+		n := &r.state.Nodes[i]
+		if err := r.inspectNode(ctx, n); err != nil {
+			return Status{}, r.interrupted(ctx, err)
+		}
+		status.Nodes = append(status.Nodes, NodeStatus{NodeState: *n, Finding: n.Finding(), Backups: Backups(n.Dir.Backups)})
+	}
+	return status, nil
+}
+
+// inspectNode looks at one node; that it cannot be looked at is part of the
+// status.
+func (r *Rollback) inspectNode(ctx context.Context, n *NodeState) error {
+	switch {
+	case r.Access == AccessManual:
+		n.Err = "not looked at: --node-access=manual"
+	case r.state.Admission != "":
+		n.Err = r.state.Admission
+	case !n.Ready:
+		n.Err = "the node is not Ready"
+	default:
+		r.waitf(StepNode, "looking at the CNI conf of node %s", n.Name)
+		if err := r.lookAt(ctx, n); err != nil {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			n.Err = err.Error()
+		}
+	}
+	return nil
+}
+
+// interrupted keeps the cause of an end that came from outside.
+func (r *Rollback) interrupted(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		return fmt.Errorf("interrupted; nothing was changed: %w", cause)
+	}
+	return err
+}

@@ -1,0 +1,203 @@
+package status
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/vlan50/kubectl-vlan50/pkg/address"
+	"github.com/vlan50/kubectl-vlan50/pkg/api/v1alpha1"
+	"github.com/vlan50/kubectl-vlan50/pkg/canary"
+	"github.com/vlan50/kubectl-vlan50/pkg/evidence"
+	"github.com/vlan50/kubectl-vlan50/pkg/multus"
+	"github.com/vlan50/kubectl-vlan50/pkg/verdict"
+)
+
+// canaryStatus judges one canary with the judge of every other command, and
+// asks whether its verdict still holds.
+func canaryStatus(d *Data, c *Canary, now time.Time) v1alpha1.CanaryStatus {
+	e := &c.Evidence
+	status := v1alpha1.CanaryStatus{Namespace: e.Canary.Namespace, Name: e.Canary.Name}
+	pod := e.CanaryPod()
+	if pod == nil {
+		missing(d, c, &status, now)
+		return status
+	}
+	status.UID, status.CreatedAt = pod.UID, at(pod.CreationTimestamp.Time)
+	status.Phase, status.Node = string(pod.Status.Phase), pod.Spec.NodeName
+	if pod.DeletionTimestamp != nil {
+		status.DeletingAt = at(pod.DeletionTimestamp.Time)
+	}
+	live := verdict.Decide(*e, now)
+	record, err := canary.Recorded(pod)
+	word := weigh(pod, live, record)
+	status.Verdict, status.Cause = string(word.Outcome), string(word.Cause)
+	status.Message, status.Advice = word.Message, word.Next
+	status.Network, status.Interface = live.Network, live.Interface
+	status.Addresses = live.Addresses
+	if record != nil {
+		status.RecordedVerdict, status.RecordedCause = string(record.Outcome), string(record.Cause)
+		status.DecidedAt = at(record.DecidedAt)
+	}
+	status.Freshness, status.Changes = freshness(e, live, record, err)
+	status.State = stateOf(status.Freshness, word.Outcome)
+	status.Mark = markOf(status.State)
+	status.Proof = proof(live.Lines)
+	status.Lines = []v1alpha1.StatusLine{podLine(pod), verdictLine(&status, word, record), attachmentLine(pod, e, live)}
+	return status
+}
+
+// missing is a canary that is not there, or of which that is not known.
+func missing(d *Data, c *Canary, status *v1alpha1.CanaryStatus, now time.Time) {
+	status.State, status.Mark = v1alpha1.StateNoCanary, v1alpha1.MarkBad
+	if c.Unreadable {
+		status.State, status.Mark = v1alpha1.StateUnknown, v1alpha1.MarkUnknown
+		status.Freshness, status.Changes = v1alpha1.FreshnessUnknown, []string{"the Pod cannot be read"}
+		status.Message = "whether there is a Pod " + c.Evidence.Canary.String() + " is not known"
+		return
+	}
+	status.Message = "there is no Pod " + c.Evidence.Canary.String() + ": nothing proves the network"
+	status.Lines = []v1alpha1.StatusLine{line(v1alpha1.MarkBad, "Pod", "%s", status.Message)}
+	if !d.Shared.Looked(evidence.Pods) {
+		return
+	}
+	// The judge knows what stands in the way of a new one.
+	v := verdict.Decide(c.Evidence, now)
+	status.Cause, status.Advice = string(v.Cause), v.Next
+	if v.Cause != verdict.NoAttempt {
+		status.Lines = append(status.Lines, line(v1alpha1.MarkWarn, "in the way", "%s (%s)", v.Message, v.Cause))
+	}
+}
+
+// weigh chooses between what the judge says now and what it said when the
+// retest was there to watch. The rules, the first that applies deciding:
+//
+//   - nothing valid was recorded, or the same: what it says now;
+//   - a Pod that is being deleted: what it says now;
+//   - a Pod that is finished: what was recorded, as nothing about the Pod can
+//     change any more, while its events expire;
+//   - evidence that has gone since: what was recorded;
+//   - otherwise what it says now.
+func weigh(pod *corev1.Pod, live verdict.Verdict, record *canary.Record) verdict.Verdict {
+	switch {
+	case record == nil, record.Cause == live.Cause && record.Outcome == live.Outcome, pod.DeletionTimestamp != nil:
+		return live
+	case !address.Finished(pod) && live.Cause != verdict.EventsExpired && live.Cause != verdict.EvidenceIncomplete:
+		return live
+	}
+	entry, _ := verdict.Lookup(record.Cause)
+	word := live
+	word.Outcome, word.Cause = record.Outcome, record.Cause
+	word.Message = cmp.Or(entry.Summary, "the retest recorded this verdict")
+	word.Next = verdict.Advice(record.Cause, evidence.Evidence{Canary: evidence.Ref{Namespace: pod.Namespace, Name: pod.Name}, Pods: []corev1.Pod{*pod}})
+	return word
+}
+
+// stateOf puts verdict and freshness into one word.
+func stateOf(fresh v1alpha1.Freshness, outcome verdict.Outcome) v1alpha1.State {
+	switch {
+	case fresh == v1alpha1.Stale:
+		return v1alpha1.StateStale
+	case outcome == verdict.Inconclusive:
+		return v1alpha1.StateInconclusive
+	case fresh != v1alpha1.Fresh:
+		return v1alpha1.StateUnknown
+	case outcome == verdict.Pass:
+		return v1alpha1.StateFreshPass
+	}
+	return v1alpha1.StateFreshFail
+}
+
+func markOf(state v1alpha1.State) v1alpha1.Mark {
+	switch state {
+	case v1alpha1.StateFreshPass:
+		return v1alpha1.MarkOK
+	case v1alpha1.StateFreshFail, v1alpha1.StateNoCanary, v1alpha1.StateConflict:
+		return v1alpha1.MarkBad
+	case v1alpha1.StateUnknown:
+		return v1alpha1.MarkUnknown
+	case v1alpha1.StateInconclusive, v1alpha1.StateStale:
+	}
+	return v1alpha1.MarkWarn
+}
+
+func podLine(pod *corev1.Pod) v1alpha1.StatusLine {
+	where := "not scheduled"
+	if pod.Spec.NodeName != "" {
+		where = "on node " + pod.Spec.NodeName
+	}
+	text := fmt.Sprintf("%s %s, UID %s", cmp.Or(string(pod.Status.Phase), "phase unknown"), where, pod.UID)
+	if pod.DeletionTimestamp != nil {
+		held := ""
+		if len(pod.Finalizers) > 0 {
+			held = "; held by finalizer " + strings.Join(pod.Finalizers, ", ")
+		}
+		return line(v1alpha1.MarkWarn, "Pod", "Terminating (%s)%s", text, held)
+	}
+	mark := v1alpha1.MarkOK
+	switch pod.Status.Phase {
+	case corev1.PodFailed:
+		mark = v1alpha1.MarkBad
+	case corev1.PodPending, corev1.PodUnknown, "":
+		mark = v1alpha1.MarkWarn
+	case corev1.PodRunning, corev1.PodSucceeded:
+	}
+	return line(mark, "Pod", "%s", text)
+}
+
+// verdictLine tells the verdict with its cause; one from the record says so.
+func verdictLine(status *v1alpha1.CanaryStatus, word verdict.Verdict, record *canary.Record) v1alpha1.StatusLine {
+	mark := v1alpha1.MarkWarn
+	switch word.Outcome {
+	case verdict.Pass:
+		mark = v1alpha1.MarkOK
+	case verdict.Fail:
+		mark = v1alpha1.MarkBad
+	case verdict.Inconclusive:
+	}
+	text := fmt.Sprintf("%s (%s): %s", word.Outcome, word.Cause, word.Message)
+	if record != nil && record.Outcome != word.Outcome {
+		text += fmt.Sprintf(" (the retest recorded %s, %s)", record.Outcome, record.Cause)
+	}
+	return line(mark, "verdict", "%s", text)
+}
+
+// attachmentLine tells what was attached, or what was asked for.
+func attachmentLine(pod *corev1.Pod, e *evidence.Evidence, live verdict.Verdict) v1alpha1.StatusLine {
+	if live.Interface != "" && len(live.Addresses) > 0 {
+		return line(v1alpha1.MarkOK, "attached", "%s %s from %s", live.Interface, strings.Join(live.Addresses, " "), live.Network)
+	}
+	selections, err := multus.RequestedNetworks(pod)
+	if err != nil {
+		return line(v1alpha1.MarkBad, "attached", "nothing: %s", err)
+	}
+	var asked []string
+	for _, s := range selections {
+		conf := multus.NetConf{}
+		if nad := e.Network(s.Namespace, s.Name); nad != nil {
+			conf, _ = multus.ParseNetConf(nad.Spec.Config)
+		}
+		text := s.Interface + " from " + s.Network()
+		if addresses := multus.RequestedAddresses(s, conf); len(addresses) > 0 {
+			text = fmt.Sprintf("%s %s from %s", s.Interface, joinAddresses(addresses), s.Network())
+		}
+		asked = append(asked, text)
+	}
+	return line(v1alpha1.MarkBad, "attached", "nothing is shown to be; asked for: %s", strings.Join(asked, "; "))
+}
+
+func proof(lines []verdict.Line) []v1alpha1.EvidenceLine {
+	var out []v1alpha1.EvidenceLine
+	for _, l := range lines {
+		p := v1alpha1.EvidenceLine{Source: l.Source, Text: l.Text}
+		if !l.Time.IsZero() {
+			p.Time = new(metav1.NewMicroTime(l.Time.UTC()))
+		}
+		out = append(out, p)
+	}
+	return out
+}

@@ -1,0 +1,220 @@
+package status
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/vlan50/kubectl-vlan50/pkg/api/v1alpha1"
+	"github.com/vlan50/kubectl-vlan50/pkg/evidence"
+	"github.com/vlan50/kubectl-vlan50/pkg/rollout"
+	"github.com/vlan50/kubectl-vlan50/pkg/verdict"
+)
+
+// nextStep is the one command to run now. The rules, the first that applies
+// deciding:
+//
+//   - an address of a canary is claimed twice: look at the other Pod;
+//   - the kind of the networks is missing or dying: look at it;
+//   - Multus needs a person: what that person must look at or do;
+//   - Multus is on its way: wait for it;
+//   - there is no canary, or its verdict does not hold: retest;
+//   - an attempt is under way: watch it;
+//   - it failed for good: what the cause means and how it is mended;
+//   - it passed: nothing, besides hearing when that changes.
+func nextStep(d *Data, s *v1alpha1.SiteStatusStatus, settings Settings) v1alpha1.NextStep {
+	n := next{d: d, s: s, settings: settings}
+	for _, rule := range []func() (v1alpha1.NextStep, bool){n.conflict, n.crd, n.multus, n.canary} {
+		if step, ok := rule(); ok {
+			return step
+		}
+	}
+	return n.vlan50("nothing has to be done; this tells when that changes", "status", "--watch")
+}
+
+type next struct {
+	d        *Data
+	s        *v1alpha1.SiteStatusStatus
+	settings Settings
+}
+
+// vlan50 is a command of this tool, with the flags that the user gave.
+func (n *next) vlan50(reason string, words ...string) v1alpha1.NextStep {
+	words = append([]string{"kubectl", "vlan50"}, words...)
+	return v1alpha1.NextStep{Command: quote(append(words, n.settings.Flags...)), Reason: reason}
+}
+
+// kubectl is a command of kubectl itself.
+func (n *next) kubectl(reason string, words ...string) v1alpha1.NextStep {
+	words = append([]string{"kubectl"}, words...)
+	return v1alpha1.NextStep{Command: quote(append(words, n.settings.ClusterFlags...)), Reason: reason}
+}
+
+func (n *next) conflict() (v1alpha1.NextStep, bool) {
+	if n.s.State != v1alpha1.StateConflict {
+		return v1alpha1.NextStep{}, false
+	}
+	for _, claim := range n.s.Addresses.Pods {
+		if claim.Mark == v1alpha1.MarkBad && !claim.Canary {
+			return n.kubectl("give this Pod another address, or delete it; then run a retest", "describe", "pod", "-n", claim.Namespace, claim.Name), true
+		}
+	}
+	// Both are canaries.
+	c := speaker(n.s)
+	return n.kubectl("give one of the canaries another address; then run a retest", "describe", "pod", "-n", c.Namespace, c.Name), true
+}
+
+func (n *next) crd() (v1alpha1.NextStep, bool) {
+	if n.s.Network.CRDHealthy == nil || *n.s.Network.CRDHealthy {
+		return v1alpha1.NextStep{}, false
+	}
+	return n.kubectl("without this kind no Pod can be attached: apply Multus' manifests again", "get", "customresourcedefinition", crdName, "-o", "yaml"), true
+}
+
+// multus is what the DaemonSet needs before any retest can tell something.
+func (n *next) multus() (v1alpha1.NextStep, bool) {
+	ds := n.d.Shared.MultusDaemonSet()
+	switch {
+	case n.s.Ready:
+		return v1alpha1.NextStep{}, false
+	case ds == nil && len(n.s.Multus.Lines) > 0:
+		return n.kubectl("Multus is not there, or not where it was looked for: name it with --daemonset NAMESPACE/NAME", "get", "daemonsets", "-A"), true
+	case ds == nil || len(n.s.Multus.Nodes) == 0 && ds.Status.DesiredNumberScheduled > 0:
+		return v1alpha1.NextStep{}, false // it may not be read, so the canary speaks alone
+	}
+	state := rollout.Progress(observation(n.d, n.badNode()))
+	pod := ""
+	if len(state.Daemons) > 0 {
+		pod = state.Daemons[0].Name
+	}
+	if state.Phase == rollout.Blocked {
+		return n.blocked(state, pod), true
+	}
+	if state.Cause == verdict.RolloutBlockedNodeNotReady {
+		return n.kubectl("Multus cannot be ready before the node is", "describe", "node", n.badNode()), true
+	}
+	return n.vlan50("Multus is not ready yet; this ends when it is", "status", "--watch", "--until", "ready"), true
+}
+
+// badNode is the node that keeps Multus from being ready.
+func (n *next) badNode() string {
+	for _, node := range n.s.Multus.Nodes {
+		if !node.AttachReady {
+			return node.Node
+		}
+	}
+	return ""
+}
+
+// blocked is what to do about a rollout that waiting cannot help.
+func (n *next) blocked(state rollout.State, pod string) v1alpha1.NextStep {
+	namespace, name := n.d.DaemonSet.Namespace, n.d.DaemonSet.Name
+	about := evidence.Evidence{DaemonSet: n.d.DaemonSet, Pods: []corev1.Pod{{Spec: corev1.PodSpec{NodeName: n.badNode()}}}}
+	reason := cmp.Or(verdict.Advice(state.Cause, about), state.Message)
+	switch {
+	case state.Cause == verdict.RolloutOnDelete:
+		return n.kubectl(reason, "delete", "pod", "-n", namespace, cmp.Or(pod, n.podOn(n.badNode())))
+	case state.Cause == verdict.RolloutZeroDesired:
+		return n.kubectl(reason, "edit", "daemonset", "-n", namespace, name)
+	case pod == "":
+		return n.kubectl(reason, "describe", "daemonset", "-n", namespace, name)
+	case state.Cause == verdict.ImagePull:
+		return n.kubectl(reason, "describe", "pod", "-n", namespace, pod)
+	}
+	return n.kubectl(reason, "logs", "-n", namespace, pod, "-c", n.failing(state.Daemons), "--previous")
+}
+
+func (n *next) podOn(node string) string {
+	for _, row := range n.s.Multus.Nodes {
+		if row.Node == node {
+			return row.Pod
+		}
+	}
+	return ""
+}
+
+// failing is the container whose log tells why the daemon does not run.
+func (n *next) failing(pods []*corev1.Pod) string {
+	for _, pod := range pods {
+		for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+			if status.RestartCount > 0 && status.State.Running == nil {
+				return status.Name
+			}
+		}
+	}
+	return n.d.Shared.MultusDaemonSet().Spec.Template.Spec.Containers[0].Name
+}
+
+// canary is what the canary in the state of the site needs.
+func (n *next) canary() (v1alpha1.NextStep, bool) {
+	c := speaker(n.s)
+	switch n.s.State {
+	case v1alpha1.StateFreshPass:
+		return v1alpha1.NextStep{}, false
+	case v1alpha1.StateNoCanary:
+		return n.retest("there is no canary; this creates it from its manifest and judges it", c, "-f", "canary.yaml"), true
+	case v1alpha1.StateFreshFail:
+		// explain needs no cluster, and knows no flags of it.
+		return v1alpha1.NextStep{Command: quote([]string{"kubectl", "vlan50", "explain", c.Cause}), Reason: cmp.Or(c.Advice, "mend what the message names, then run a retest")}, true
+	case v1alpha1.StateUnknown:
+		if c.Name != "" && c.UID == "" { // not even the Pod may be read
+			return n.kubectl("ask for the right to read it, or use another user", "auth", "can-i", "get", "pods", "-n", c.Namespace), true
+		}
+		if c.RecordedVerdict != "" && len(n.s.Unreadable) > 0 {
+			return n.kubectl("ask for the rights that are missing above, or use another user; then look again",
+				"auth", "can-i", "--list", "-n", n.d.DaemonSet.Namespace), true
+		}
+	case v1alpha1.StateInconclusive:
+		if c.Cause == string(verdict.AttemptInProgress) {
+			return n.vlan50("an attempt is under way", "status", "--watch"), true
+		}
+	case v1alpha1.StateStale, v1alpha1.StateConflict:
+	}
+	return n.retest(retestReason(c), c), true
+}
+
+func retestReason(c *v1alpha1.CanaryStatus) string {
+	switch {
+	case c.DeletingAt != nil:
+		return "the canary is being deleted; this waits until it is gone, creates it again and judges it"
+	case c.State == v1alpha1.StateStale:
+		return "only a new attempt tells about the present configuration"
+	case c.State == v1alpha1.StateInconclusive:
+		return cmp.Or(c.Advice, "only a new attempt can tell")
+	}
+	return "a verdict is worth something only with a record of what it was reached under; this makes one"
+}
+
+// retest names the canary where it is not the one the user's flags name.
+func (n *next) retest(reason string, c *v1alpha1.CanaryStatus, words ...string) v1alpha1.NextStep {
+	words = append([]string{"canary", "retest"}, words...)
+	named := c.Name == "" || (c.Namespace == n.d.Subject.Namespace && c.Name == n.d.Subject.Name)
+	if named {
+		return n.vlan50(reason, words...)
+	}
+	step := *n
+	flags := slices.Clone(n.settings.Flags)
+	if i := slices.Index(flags, "--canary"); i >= 0 {
+		flags = slices.Delete(flags, i, i+2)
+	}
+	step.settings.Flags = append([]string{"--canary", c.Namespace + "/" + c.Name}, flags...)
+	return step.vlan50(reason, words...)
+}
+
+// quote makes words safe to paste into a shell: names come from the cluster.
+func quote(words []string) string {
+	quoted := make([]string, len(words))
+	for i, word := range words {
+		quoted[i] = word
+		if word == "" || strings.ContainsFunc(word, func(r rune) bool { return !plain(r) }) {
+			quoted[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(quoted, " ")
+}
+
+func plain(r rune) bool {
+	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./=:@,+", r)
+}
