@@ -94,7 +94,7 @@ func (r *Retest) lookAttach(daemons []*corev1.Pod) rollout.Attach {
 	all := rollout.Attach{Ready: true}
 	var messages []string
 	for _, daemon := range daemons {
-		attach := rollout.AttachReadiness(daemon, r.daemonLog(daemon), r.now(), r.Settle)
+		attach := rollout.AttachReadiness(daemon, r.daemonLog(daemon), r.clusterNow(), r.Settle)
 		if !attach.Ready {
 			return attach
 		}

@@ -57,7 +57,7 @@ func TestGateOpens(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, daemonStarted(test.age))
 				began := time.Now()
-				w.log = test.log(began)
+				w.says(test.log(began))
 				result, err := w.retest().Run(t.Context())
 				check(t, err)
 				a := result.Attempt
@@ -165,7 +165,7 @@ func TestGateIsPassedAgainAfterTheDeletion(t *testing.T) {
 		w.deleted = func(pod *corev1.Pod) {
 			restarted := time.Now().Add(time.Second)
 			time.AfterFunc(time.Second, func() {
-				w.log = func() (string, error) {
+				w.says(func() (string, error) {
 					if time.Since(restarted) < 5*time.Second {
 						return startingLog, nil
 					}
@@ -173,7 +173,7 @@ func TestGateIsPassedAgainAfterTheDeletion(t *testing.T) {
 						wrote = time.Now()
 					}
 					return readyLog, nil
-				}
+				})
 				w.change(podsResource, "kube-system", "kube-multus-ds-x7k2p", func(object any) {
 					status := &object.(*corev1.Pod).Status.ContainerStatuses[0]
 					status.ContainerID, status.RestartCount = "containerd://again", 1
@@ -203,7 +203,7 @@ func TestGateOfACanaryWithoutANode(t *testing.T) {
 			old := metav1.NewTime(time.Now().Add(-time.Hour))
 			s.others = []runtime.Object{readyNode("node-b"), daemonPod(s.daemonSet, "kube-multus-ds-b", "node-b", old)}
 		})
-		w.log = func() (string, error) { return readyLog, nil }
+		w.says(func() (string, error) { return readyLog, nil })
 		w.happen("delete", "pods", func() {
 			w.change(podsResource, "kube-system", "kube-multus-ds-b", func(object any) {
 				object.(*corev1.Pod).Status.Conditions[0].Status = corev1.ConditionFalse
@@ -229,10 +229,10 @@ func TestGateOfACanaryWithoutANode(t *testing.T) {
 func TestGateWaitsForTheDaemonSet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		stored, err := w.kube.Tracker().Get(daemonSetsResource, "kube-system", "kube-multus-ds")
+		stored, err := w.tracker.Get(daemonSetsResource, "kube-system", "kube-multus-ds")
 		check(t, err)
-		check(t, w.kube.Tracker().Delete(daemonSetsResource, "kube-system", "kube-multus-ds"))
-		time.AfterFunc(20*time.Second, func() { check(t, w.kube.Tracker().Create(daemonSetsResource, stored, "kube-system")) })
+		check(t, w.tracker.Delete(daemonSetsResource, "kube-system", "kube-multus-ds"))
+		time.AfterFunc(20*time.Second, func() { check(t, w.tracker.Create(daemonSetsResource, stored, "kube-system")) })
 		result, err := w.retest().Run(t.Context())
 		check(t, err)
 		if result.Verdict.Outcome != verdict.Pass || !w.told("waiting: the Multus DaemonSet is not there") {

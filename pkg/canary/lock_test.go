@@ -35,7 +35,7 @@ func lease(renewed time.Duration, process string) *coordinationv1.Lease {
 
 // lease is the Lease as stored.
 func (w *world) lease() *coordinationv1.Lease {
-	object, err := w.kube.Tracker().Get(leasesResource, "downloads", "vlan50-canary")
+	object, err := w.tracker.Get(leasesResource, "downloads", "vlan50-canary")
 	check(w.t, err)
 	return object.(*coordinationv1.Lease).DeepCopy()
 }
@@ -45,7 +45,7 @@ func (w *world) editLease(change func(*coordinationv1.Lease)) {
 	stored := w.lease()
 	change(stored)
 	stored.ResourceVersion = w.next()
-	check(w.t, w.kube.Tracker().Update(leasesResource, stored, stored.Namespace))
+	check(w.t, w.tracker.Update(leasesResource, stored, stored.Namespace))
 }
 
 func withLease(l *coordinationv1.Lease) func(*site) {
@@ -224,7 +224,7 @@ func TestLockLostStopsTheRun(t *testing.T) {
 		},
 		"somebody has deleted the Lease": {
 			happens: func(w *world) {
-				check(w.t, w.kube.Tracker().Delete(leasesResource, "downloads", "vlan50-canary"))
+				check(w.t, w.tracker.Delete(leasesResource, "downloads", "vlan50-canary"))
 			},
 			says: "the lock (Lease downloads/vlan50-canary) was deleted",
 		},
@@ -255,7 +255,7 @@ func TestLockRaces(t *testing.T) {
 		"another run takes the free Lease first": func(w *world) {
 			free := lease(time.Hour, "machine-2/7")
 			free.Spec.HolderIdentity = ptr.To("")
-			check(w.t, w.kube.Tracker().Create(leasesResource, free, free.Namespace))
+			check(w.t, w.tracker.Create(leasesResource, free, free.Namespace))
 			w.fail("update", "leases", apierrors.NewConflict(leasesResource.GroupResource(), "vlan50-canary", errors.New("modified")))
 		},
 	}

@@ -36,7 +36,7 @@ func (r *Retest) observe(ctx context.Context) (verdict.Verdict, error) {
 		switch {
 		case e.CanaryPod() != nil:
 			last = e
-			r.last = verdict.Decide(e, r.now())
+			r.last = verdict.Decide(e, r.clusterNow())
 			if r.last.Settled {
 				return r.settle(ctx, e), nil
 			}
@@ -60,7 +60,7 @@ func (r *Retest) settle(ctx context.Context, e evidence.Evidence) verdict.Verdic
 	judged := r.last
 	if judged.Outcome != verdict.Pass {
 		e.PodLogs = append(e.PodLogs, guardLogs(ctx, r.Clients, e.CanaryPod())...)
-		judged = verdict.Decide(e, r.now())
+		judged = verdict.Decide(e, r.clusterNow())
 	}
 	r.final = r.complete(ctx, e)
 	r.configuration = evidence.FingerprintOf(r.final)

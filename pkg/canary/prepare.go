@@ -126,10 +126,12 @@ func (r *Retest) rightsGuard(ctx context.Context) error {
 func (r *Retest) admissionGuard(ctx context.Context) error {
 	probe := r.manifest.DeepCopy()
 	probe.Name, probe.GenerateName = "", r.manifest.Name+"-dry-run-"
-	_, err := r.Clients.Core.Pods(r.Canary.Namespace).Create(ctx, probe, metav1.CreateOptions{
+	asked := r.now()
+	admitted, err := r.Clients.Core.Pods(r.Canary.Namespace).Create(ctx, probe, metav1.CreateOptions{
 		DryRun: []string{metav1.DryRunAll}, FieldManager: FieldManager,
 	})
 	if err == nil {
+		r.setSkew(asked, admitted.CreationTimestamp.Time)
 		return nil
 	}
 	if answered(err) {

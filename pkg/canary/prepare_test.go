@@ -234,10 +234,10 @@ func TestManifestFromAFile(t *testing.T) {
 func TestManifestEditedMeanwhileIsProvedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.log = func() (string, error) { return startingLog, nil }
+		w.says(func() (string, error) { return startingLog, nil })
 		time.AfterFunc(20*time.Second, func() {
 			w.update("old-uid", func(pod *corev1.Pod) { pod.Spec.Containers[0].Image = "busybox:1.37" })
-			w.log = func() (string, error) { return readyLog, nil }
+			w.says(func() (string, error) { return readyLog, nil })
 		})
 		_, err := w.retest().Run(t.Context())
 		check(t, err)

@@ -183,7 +183,7 @@ func (r *Retest) waitGone(ctx context.Context, uid types.UID) error {
 }
 
 // lastFrom keeps the judgement of a terminating canary as the last known state.
-func (r *Retest) lastFrom(e evidence.Evidence) { r.last = verdict.Decide(e, r.now()) }
+func (r *Retest) lastFrom(e evidence.Evidence) { r.last = verdict.Decide(e, r.clusterNow()) }
 
 // heldBy says what keeps a terminating Pod.
 func heldBy(pod *corev1.Pod, events []*corev1.Event) string {

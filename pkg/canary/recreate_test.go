@@ -58,19 +58,20 @@ func (w *world) recreated(by string) {
 }
 
 func (w *world) createdBy(by string) {
-	pod := w.namesake()
-	check(w.t, w.kube.Tracker().Create(podsResource, pod, pod.Namespace, metav1.CreateOptions{FieldManager: by}))
+	pod := w.namesake(by)
+	check(w.t, w.tracker.Create(podsResource, pod, pod.Namespace))
 }
 
 // replaced is recreated as a watch shows it that has missed the deletion.
 func (w *world) replaced(by string) {
-	pod := w.namesake()
-	check(w.t, w.kube.Tracker().Update(podsResource, pod, pod.Namespace, metav1.UpdateOptions{FieldManager: by}))
+	pod := w.namesake(by)
+	check(w.t, w.tracker.Update(podsResource, pod, pod.Namespace))
 }
 
-func (w *world) namesake() *corev1.Pod {
+func (w *world) namesake(by string) *corev1.Pod {
 	pod := canaryManifest()
 	pod.UID, pod.ResourceVersion, pod.CreationTimestamp = "namesake-uid", w.next(), metav1.Now()
+	pod.ManagedFields = managedBy(by)
 	return pod
 }
 
@@ -230,7 +231,7 @@ func TestNamesakeStopsTheRun(t *testing.T) {
 				w := newWorld(t)
 				happens(w)
 				_, err := w.retest().Run(t.Context())
-				want := "another Pod downloads/vlan50-canary (UID namesake-uid) was created by "
+				want := "another Pod downloads/vlan50-canary (UID namesake-uid) was created by field manager argocd-controller at "
 				if !isRefusal(err) || !strings.Contains(err.Error(), want) {
 					t.Errorf("error: %v\n%s", err, w.story())
 				}
@@ -338,7 +339,7 @@ func TestAddressIsLookedForAgainBeforeTheCreate(t *testing.T) {
 		w := newWorld(t)
 		w.happen("delete", "pods", func() {
 			thief := other("media", "player", `[{"name":"vlan50","namespace":"downloads","ips":["192.0.2.100/24"]}]`, corev1.PodRunning)
-			check(t, w.kube.Tracker().Create(podsResource, thief, thief.Namespace))
+			check(t, w.tracker.Create(podsResource, thief, thief.Namespace))
 		})
 		_, err := w.retest().Run(t.Context())
 		if !isRefusal(err) || !strings.Contains(err.Error(), "Pod media/player") || !strings.Contains(err.Error(), "was deleted and is not created again") {
@@ -354,10 +355,11 @@ func TestAddressIsLookedForAgainBeforeTheCreate(t *testing.T) {
 func TestServerIsAwayAfterTheDeletion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		away := true
 		w.happen("delete", "pods", func() {
-			w.meta.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) { return away, nil, errLostAnswer })
-			time.AfterFunc(10*time.Second, func() { away = false })
+			back := time.Now().Add(10 * time.Second)
+			w.meta.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+				return time.Now().Before(back), nil, errLostAnswer
+			})
 		})
 		result, err := w.retest().Run(t.Context())
 		check(t, err)

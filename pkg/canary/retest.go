@@ -103,6 +103,7 @@ type Retest struct {
 	state    string // what an interruption leaves behind
 	last     verdict.Verdict
 	lastNote string
+	skew     time.Duration // how far the cluster's clock is ahead of this machine's
 
 	old, uid      types.UID         // the Pod this attempt has deleted, and the one it has created
 	baseline      evidence.Evidence // just before the creation

@@ -173,7 +173,7 @@ func stages() map[string]stage {
 			says:    []string{"daemon Pod kube-multus-ds-x7k2p is not Ready (Running)", "othing was changed"},
 		},
 		"while the daemon has not written its conf": {
-			happens: func(w *world) { w.log = func() (string, error) { return startingLog, nil } },
+			happens: func(w *world) { w.says(func() (string, error) { return startingLog, nil }) },
 			cause:   verdict.RolloutInProgress,
 			says:    []string{"is Ready, but has not written its CNI conf yet", "othing was changed"},
 		},

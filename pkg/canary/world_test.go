@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/kubernetes/scheme"
 	metadatafake "k8s.io/client-go/metadata/fake"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -37,18 +38,21 @@ var (
 // bubble. The fake clientset knows neither UIDs nor preconditions, selectors,
 // graceful deletion nor dry runs: the world's reactors do.
 type world struct {
-	t     *testing.T
-	kube  *fake.Clientset
-	nads  *nadfake.Clientset
-	meta  *metadatafake.FakeMetadataClient
-	store *memoryStore
+	t    *testing.T
+	kube *fake.Clientset
+	// tracker is the store behind kube. It keeps no managed fields, which would
+	// take most of a test's time.
+	tracker clienttesting.ObjectTracker
+	nads    *nadfake.Clientset
+	meta    *metadatafake.FakeMetadataClient
+	store   *memoryStore
 
 	// created and deleted are what the node does with a Pod of the canary's name.
 	created, deleted func(*corev1.Pod)
-	// log is the daemon's whole log at this moment.
-	log func() (string, error)
 
-	mu     sync.Mutex
+	mu sync.Mutex
+	// log is the daemon's whole log at this moment.
+	log    func() (string, error)
 	serial int
 	notes  []Note
 	denied []string
@@ -63,8 +67,13 @@ func newWorld(t *testing.T, changes ...func(*site)) *world {
 		change(s)
 	}
 	w := &world{
-		t: t, kube: fake.NewClientset(s.objects()...), nads: nadfake.NewSimpleClientset(),
+		t: t, kube: &fake.Clientset{}, nads: nadfake.NewSimpleClientset(),
 		meta: metadatafake.NewSimpleMetadataClient(metadataScheme(t)), store: &memoryStore{},
+	}
+	w.tracker = clienttesting.NewObjectTracker(scheme.Scheme, scheme.Codecs.UniversalDecoder())
+	w.kube.AddReactor("*", "*", clienttesting.ObjectReaction(w.tracker))
+	for _, object := range s.objects() {
+		check(t, w.tracker.Add(object))
 	}
 	for _, nad := range s.networks {
 		// The tracker guesses the wrong plural from the kind.
@@ -132,7 +141,8 @@ func (w *world) createPod(action clienttesting.Action) (bool, runtime.Object, er
 	pod.UID, pod.ResourceVersion = types.UID("uid-"+serial), serial
 	pod.CreationTimestamp = metav1.Now()
 	pod.Status.Phase = corev1.PodPending
-	if err := w.kube.Tracker().Create(podsResource, pod, pod.Namespace, create.CreateOptions); err != nil {
+	pod.ManagedFields = managedBy(create.CreateOptions.FieldManager)
+	if err := w.tracker.Create(podsResource, pod, pod.Namespace); err != nil {
 		return true, nil, err
 	}
 	w.created(pod.DeepCopy())
@@ -166,7 +176,10 @@ func (w *world) getLog(action clienttesting.Action) (bool, runtime.Object, error
 	if action.GetSubresource() != "log" || action.GetNamespace() != "kube-system" {
 		return false, nil, nil
 	}
-	text, err := w.log()
+	w.mu.Lock()
+	log := w.log
+	w.mu.Unlock()
+	text, err := log()
 	return true, &runtime.Unknown{Raw: []byte(text)}, err
 }
 
@@ -182,7 +195,7 @@ func (w *world) updateLease(action clienttesting.Action) (bool, runtime.Object, 
 	object := action.(clienttesting.UpdateActionImpl).Object.DeepCopyObject()
 	sent, err := meta.Accessor(object)
 	check(w.t, err)
-	stored, err := w.kube.Tracker().Get(leasesResource, sent.GetNamespace(), sent.GetName())
+	stored, err := w.tracker.Get(leasesResource, sent.GetNamespace(), sent.GetName())
 	if err != nil {
 		return true, nil, err
 	}
@@ -192,12 +205,12 @@ func (w *world) updateLease(action clienttesting.Action) (bool, runtime.Object, 
 		return true, nil, apierrors.NewConflict(leasesResource.GroupResource(), sent.GetName(), fmt.Errorf("the object has been modified"))
 	}
 	sent.SetResourceVersion(w.next())
-	return true, object, w.kube.Tracker().Update(leasesResource, object, sent.GetNamespace())
+	return true, object, w.tracker.Update(leasesResource, object, sent.GetNamespace())
 }
 
 // pod is the Pod of that name as stored, nil where there is none.
 func (w *world) pod(name string) *corev1.Pod {
-	object, err := w.kube.Tracker().Get(podsResource, "downloads", name)
+	object, err := w.tracker.Get(podsResource, "downloads", name)
 	if err != nil {
 		return nil
 	}
@@ -212,13 +225,13 @@ func (w *world) update(uid types.UID, change func(*corev1.Pod)) {
 	}
 	change(pod)
 	pod.ResourceVersion = w.next()
-	check(w.t, w.kube.Tracker().Update(podsResource, pod, pod.Namespace))
+	check(w.t, w.tracker.Update(podsResource, pod, pod.Namespace))
 }
 
 // gone ends a graceful deletion, as the kubelet does.
 func (w *world) gone(uid types.UID) {
 	if pod := w.pod("vlan50-canary"); pod != nil && pod.UID == uid {
-		check(w.t, w.kube.Tracker().Delete(podsResource, pod.Namespace, pod.Name))
+		check(w.t, w.tracker.Delete(podsResource, pod.Namespace, pod.Name))
 	}
 }
 
@@ -255,11 +268,11 @@ func (w *world) forbidWatching() {
 
 // change changes an object other than the canary.
 func (w *world) change(resource schema.GroupVersionResource, namespace, name string, change func(any)) {
-	object, err := w.kube.Tracker().Get(resource, namespace, name)
+	object, err := w.tracker.Get(resource, namespace, name)
 	check(w.t, err)
 	object = object.DeepCopyObject()
 	change(object)
-	check(w.t, w.kube.Tracker().Update(resource, object, namespace))
+	check(w.t, w.tracker.Update(resource, object, namespace))
 }
 
 func isDryRun(action clienttesting.Action) bool {
@@ -324,6 +337,13 @@ func tolerateKind(gvr schema.GroupVersionResource) schema.GroupVersionKind {
 		"controllerrevisions": "ControllerRevision", "configmaps": "ConfigMap",
 	}[gvr.Resource]
 	return gvr.GroupVersion().WithKind(kind)
+}
+
+// says changes what the daemon's log is from now on.
+func (w *world) says(log func() (string, error)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.log = log
 }
 
 // deadlineIn is the context of a run with --timeout.

@@ -238,5 +238,5 @@ func (w *world) eventOf(pod *corev1.Pod, component, kind, reason, message string
 		Reason:         reason, Message: message, Type: kind, Source: corev1.EventSource{Component: component},
 		Count: 1, FirstTimestamp: now, LastTimestamp: now,
 	}
-	check(w.t, w.kube.Tracker().Create(eventsResource, event, event.Namespace))
+	check(w.t, w.tracker.Create(eventsResource, event, event.Namespace))
 }

@@ -16,7 +16,7 @@ import (
 // list applies the selectors, which the fake leaves out.
 func (w *world) list(action clienttesting.Action) (bool, runtime.Object, error) {
 	request := action.(clienttesting.ListActionImpl)
-	list, err := w.kube.Tracker().List(request.Resource, request.Kind, request.Namespace)
+	list, err := w.tracker.List(request.Resource, request.Kind, request.Namespace)
 	if err != nil {
 		return true, nil, err
 	}
@@ -29,7 +29,7 @@ func (w *world) list(action clienttesting.Action) (bool, runtime.Object, error) 
 
 // listMeta lists the metadata of the Pods that the typed client knows.
 func (w *world) listMeta(clienttesting.Action) (bool, runtime.Object, error) {
-	object, err := w.kube.Tracker().List(podsResource, corev1.SchemeGroupVersion.WithKind("Pod"), "")
+	object, err := w.tracker.List(podsResource, corev1.SchemeGroupVersion.WithKind("Pod"), "")
 	if err != nil {
 		return true, nil, err
 	}
@@ -47,11 +47,11 @@ func (w *world) listMeta(clienttesting.Action) (bool, runtime.Object, error) {
 // the fake loses changes.
 func (w *world) watch(action clienttesting.Action) (bool, watch.Interface, error) {
 	request := action.(clienttesting.WatchActionImpl)
-	source, err := w.kube.Tracker().Watch(request.Resource, request.Namespace)
+	source, err := w.tracker.Watch(request.Resource, request.Namespace)
 	if err != nil {
 		return true, nil, err
 	}
-	list, err := w.kube.Tracker().List(request.Resource, tolerateKind(request.Resource), request.Namespace)
+	list, err := w.tracker.List(request.Resource, tolerateKind(request.Resource), request.Namespace)
 	check(w.t, err)
 	items, err := meta.ExtractList(list)
 	check(w.t, err)

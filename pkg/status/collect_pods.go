@@ -2,6 +2,7 @@ package status
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	nadv1 "github.com/k8snetworkplumbingwg/network-attachment-definition-client/pkg/apis/k8s.cni.cncf.io/v1"
@@ -121,6 +122,10 @@ func (r *reader) touches(meta PodMeta, wires map[string]bool) bool {
 		return false // Multus refuses such a Pod: it gets no address
 	}
 	return slices.ContainsFunc(selections, func(s multus.Selection) bool {
+		if _, err := r.networks.Get(s.Namespace, s.Name); apierrors.IsForbidden(err) && s.Namespace != r.Canary.Namespace {
+			r.gap(v1alpha1.SectionAddresses, fmt.Sprintf("the NetworkAttachmentDefinitions of other namespaces cannot be read, so that a Pod there may be on the same wire (right missing: %s)",
+				cluster.Right{Verb: "get", Group: "k8s.cni.cncf.io", Resource: "network-attachment-definitions"}))
+		}
 		conf, err := r.networks.Conf(s.Namespace, s.Name)
 		r.data.OtherNetworks[types.NamespacedName{Namespace: s.Namespace, Name: s.Name}] = conf
 		return err == nil && wires[address.Segment(s, conf)]

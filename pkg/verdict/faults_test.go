@@ -33,6 +33,8 @@ var attachRows = []struct {
 	{DelegateCrashed, bySecondary, `failed to unmarshal raw result: unexpected end of JSON input`, nil},
 	{CNIVersionIncompatible, bySecondary, `incompatible CNI versions; config is "1.1.0", plugin supports ["0.1.0" "0.3.1" "0.4.0"]`, nil},
 	{CNIVersionIncompatible, byPrimary, `unsupported CNI result version "1.1.0"`, nil},
+	{DelegateCrashed, bySecondary, `netplugin failed: "dlopen: cannot load shared object"`, nil},
+	{CNIVersionIncompatible, byPrimary, `cannot convert version ["0.3.0" "0.3.1"] to 0.1.0`, nil},
 	{CNIVersionIncompatible, byMultus, `configuration version "0.3.1" does not support the CHECK command`, nil},
 	{MultusNotPrivileged, bySecondary, `failed to create macvlan: operation not permitted`, nil},
 	{MultusNotPrivileged, byPrimary, `DelegateAdd: cannot set "" interface name to "eth0": error switching to ns /run/netns/cni-1: operation not permitted`, nil},

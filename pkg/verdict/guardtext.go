@@ -20,11 +20,12 @@ var (
 		"no response", "did not answer", "did not reply", "does not answer", "does not reply", "not answering",
 		"100% packet loss", "no route to host", "never came back",
 		"cannot reach", "can't reach", "could not reach", "timed out waiting for reply", "timeout waiting for reply", "ping timed out",
+		"cannot ping", "could not ping", "ping failed",
 	}
 	// goneWords stand behind an interface's name, goneBefore before it.
-	goneWords  = []string{"missing", "gone", "disappeared", "vanished", "not found", "does not exist", "no such device", "removed", "lost", "deleted", "not there", "not present", "absent"}
+	goneWords  = []string{"missing", "gone", "disappeared", "vanished", "not found", "does not exist", "no such device", "removed", "lost", "deleted", "not there", "not present", "absent", "no longer"}
 	goneBefore = []string{"cannot find device ", "no such device: ", "no interface ", "no such interface ", "missing interface ", "lost interface ", "lost "}
-	hostWords  = []string{"own host", "its host", "own node", "its node", "host address", "host ip", "node address", "node ip", "the host itself", "local host"}
+	hostWords  = []string{"own host", "its host", "own node", "its node", "host address", "host ip", "node address", "node ip", "the host itself", "local host", "parent host", "the node itself"}
 	// answeredWords tell that nothing was sent (no route in the Pod) or that
 	// somebody did answer.
 	answeredWords = []string{"network is unreachable", "network unreachable", "port unreachable", "protocol unreachable"}

@@ -97,15 +97,16 @@ func (s *scene) unavailable(ds *appsv1.DaemonSet) *finding {
 	if why := s.blockedDaemon(); why != "" {
 		return s.rolling(RolloutStuck, ds, text+"; "+why)
 	}
-	ready := st.NumberReady >= st.DesiredNumberScheduled
+	// Pods that still wait for their turn are missing now and then in every
+	// roll; once all are of the newest revision, only time is left to wait for.
 	age := s.revisionAge()
-	if age >= StuckAfter+time.Duration(ds.Spec.MinReadySeconds)*time.Second {
-		if ready {
-			text += ", though all are Ready"
-		}
-		return s.rolling(RolloutStuck, ds, fmt.Sprintf("%s, %s after the revision was made", text, age.Round(time.Minute)))
+	if st.UpdatedNumberScheduled < st.DesiredNumberScheduled || age < StuckAfter+time.Duration(ds.Spec.MinReadySeconds)*time.Second {
+		return s.rolling(RolloutInProgress, ds, fmt.Sprintf("updated %d/%d, %s", st.UpdatedNumberScheduled, st.DesiredNumberScheduled, text))
 	}
-	return s.rolling(RolloutInProgress, ds, text)
+	if st.NumberReady >= st.DesiredNumberScheduled {
+		text += ", though all are Ready"
+	}
+	return s.rolling(RolloutStuck, ds, fmt.Sprintf("%s, %s after the revision was made", text, age.Round(time.Minute)))
 }
 
 func (s *scene) notReadyNodes() []string {

@@ -3,6 +3,7 @@ package verdict
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -113,7 +114,7 @@ func (s *scene) refine(cause Cause, f *multus.Failure) *finding {
 	found := &finding{cause: cause}
 	switch cause {
 	case CNIConfEmpty:
-		return s.noRuntimeNetwork()
+		return s.noRuntimeNetwork(f)
 	case NADConfigMissing, NADConfigInvalid:
 		for _, w := range s.wanted {
 			if w.known && w.confErr != nil {
@@ -161,7 +162,10 @@ func delegatesToItself(f *multus.Failure) bool {
 
 // noRuntimeNetwork: the runtime has no network; whether because its first conf
 // is broken or because there is none yet, only the files tell.
-func (s *scene) noRuntimeNetwork() *finding {
+func (s *scene) noRuntimeNetwork(f *multus.Failure) *finding {
+	if strings.Contains(f.Text, "failed to load CNI config") {
+		return &finding{cause: CNIConfEmpty} // the runtime names the file and its fault
+	}
 	for _, hf := range s.hostFiles() {
 		if confs := confFiles(hf); len(confs) > 0 && isBrokenConf(confs[0]) && (hf.RuntimeConfDir == "" || hf.RuntimeConfDir == hf.Dir) {
 			return &finding{

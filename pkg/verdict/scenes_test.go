@@ -152,6 +152,7 @@ var scenes = []struct {
 	{name: "broken conf, told at the sandbox", cause: CNIConfEmpty, changes: []change{func(e *evidence.Evidence) {
 		e.HostFiles = []evidence.HostFiles{{Node: testNode, Dir: "/etc/cni/net.d", RuntimeConfDir: "/etc/cni/net.d", Files: []evidence.HostFile{{Name: "00-multus.conf", Size: 4, Content: `{"ty`}}}}
 	}, failing("Failed to create pod sandbox: rpc error: code = Unknown desc = failed to setup network for sandbox \"x\": cni plugin not initialized")}},
+	{name: "the runtime names the broken file", cause: CNIConfEmpty, changes: []change{event(10*time.Second, "NetworkNotReady", "network is not ready: container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:Network plugin returns error: cni config load failed: failed to load CNI config file /etc/cni/net.d/00-multus.conf: error parsing configuration: unexpected end of JSON input: invalid cni config: failed to load cni config", "kubelet")}},
 	{name: "the daemon's log shows an empty conf", cause: CNIConfEmpty, changes: []change{podLog(daemonUID, "daemon", "2026-03-03T08:59:00Z [verbose] Generated MultusCNI config: \n"), event(10*time.Second, "NetworkNotReady", "network is not ready: cni config uninitialized", "kubelet")}},
 	{name: "Cilium renamed the conf", cause: MultusConfDisplaced, changes: []change{ran("no net1"), hostFiles("/etc/cni/net.d", "/etc/cni/net.d", "05-cilium.conflist", "00-multus.conf.cilium_bak")}},
 	{name: "another conf sorts first", cause: MultusConfDisplaced, changes: []change{ran("no net1"), hostFiles("/etc/cni/net.d", "", "00-calico.conflist", "05-multus.conflist")}},
@@ -212,6 +213,7 @@ var scenes = []struct {
 
 	{name: "not yet observed", cause: RolloutInProgress, changes: []change{noCanary(), daemonSet(func(ds *appsv1.DaemonSet) { ds.Generation = 3 })}},
 	{name: "young revision, one not available", cause: RolloutInProgress, changes: []change{noCanary(), counts(3, 3, 2, 2), newRevision(4 * time.Minute)}},
+	{name: "one not available while others wait for their turn", cause: RolloutInProgress, changes: []change{noCanary(), counts(3, 1, 2, 2)}},
 	{name: "the canary waits meanwhile", cause: RolloutInProgress, changes: []change{counts(3, 1, 3, 3)}},
 	{name: "image of the daemon cannot be had", cause: RolloutStuck, changes: []change{noCanary(), counts(3, 3, 2, 2), daemonStatus(waits("ImagePullBackOff", ""), corev1.ContainerState{}, 0)}},
 	{name: "an old revision, one not available", cause: RolloutStuck, changes: []change{noCanary(), counts(3, 3, 2, 2)}},

@@ -78,7 +78,7 @@ func (s *scene) versionSkew(daemon *corev1.Pod, text string) string {
 // isUnknownRequest matches the daemon's note of a request it has no handler
 // for: the shim of v4.3.1 asks for /readyz, older ones for /healthz.
 func isUnknownRequest(line string) bool {
-	return strings.Contains(line, "http not found") && (strings.Contains(line, "/readyz") || strings.Contains(line, "/healthz"))
+	return strings.Contains(line, "not found") && containsAny(line, []string{"/readyz", "/healthz"})
 }
 
 // daemonLogLine gives the last line of the daemon's log that matches.

@@ -68,7 +68,7 @@ func multusSignatures() []signature {
 		}},
 		{cause: CNIConfEmpty, zones: inRuntime, any: []string{
 			"cni plugin not initialized", "cni config uninitialized", "No CNI configuration file in",
-			"no networks found in", "no network config found in", "cni config load failed",
+			"no networks found in", "no network config found in", "cni config load failed", "failed to load CNI config",
 		}},
 		{cause: PodUIDMismatch, zones: inMultus, all: []string{"expected pod", "UID \"", "but got \""}},
 		{cause: NamespaceIsolation, zones: inMultus, any: []string{
@@ -106,7 +106,7 @@ func pluginSignatures() []signature {
 		{cause: CNIVersionIncompatible, zones: anywhere, any: []string{
 			"incompatible CNI version", "does not support the CHECK command", "does not support the STATUS command",
 			"does not support the GC command", "unsupported CNI result version", "unsupported CNI version",
-			"cannot convert from version", "does not support config version", "cni version is not supported",
+			"cannot convert version", "does not support config version", "no converter for CNI result version", "but unmarshalled CNIVersion is",
 		}},
 		{cause: DHCPDaemonMissing, zones: inDelegate, any: []string{"error dialing DHCP daemon", "dhcp.sock"}},
 		{cause: DHCPNoLease, zones: inDelegate, all: []string{"DHCP.Allocate"}, any: []string{
@@ -157,6 +157,9 @@ func errnoSignatures() []signature {
 		{cause: APIServerUnreachable, zones: inMultus, all: []string{"https://"}, any: []string{
 			"i/o timeout", "TLS handshake timeout", "context deadline exceeded", "Client.Timeout exceeded", "connection reset", "EOF",
 		}},
+		// The plugin ended without the error object it owes; what it wrote to
+		// stderr told nothing that is known above.
+		{cause: DelegateCrashed, zones: inDelegate, all: []string{"netplugin failed: "}},
 	}
 }
 

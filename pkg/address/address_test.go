@@ -1,0 +1,107 @@
+package address
+
+import (
+	"errors"
+	"net/netip"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	nadv1 "github.com/k8snetworkplumbingwg/network-attachment-definition-client/pkg/apis/k8s.cni.cncf.io/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/vlan50/kubectl-vlan50/pkg/multus"
+)
+
+var errDown = errors.New("down")
+
+// lookup knows two networks on one parent and one elsewhere.
+func lookup(namespace, name string) (multus.NetConf, error) {
+	switch namespace + "/" + name {
+	case "a/vlan50", "b/other":
+		return multus.NetConf{Type: "macvlan", Master: "enp1s0.50"}, nil
+	case "a/static":
+		return multus.NetConf{Type: "bridge", IPAM: multus.IPAM{Type: "static", Addresses: []multus.StaticAddress{{Address: "192.0.2.7/24"}}}}, nil
+	case "a/down":
+		return multus.NetConf{}, errDown
+	}
+	return multus.NetConf{}, apierrors.NewNotFound(schema.GroupResource{}, name)
+}
+
+func asking(networks string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Annotations: map[string]string{nadv1.NetworkAttachmentAnnot: networks}}}
+}
+
+func claim(address, segment string) Claim {
+	return Claim{Address: netip.MustParseAddr(address), Segment: segment}
+}
+
+func TestClaims(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		networks string
+		want     []Claim
+		err      error
+	}{
+		"an address of its own":          {`[{"name":"vlan50","ips":["192.0.2.1/24"]}]`, []Claim{claim("192.0.2.1", "master enp1s0.50")}, nil},
+		"the network's own":              {`static`, []Claim{claim("192.0.2.7", "network a/static")}, nil},
+		"a network that is not there":    {`[{"name":"gone","ips":["192.0.2.1/24"]}]`, []Claim{claim("192.0.2.1", "network a/gone")}, nil},
+		"no address at all":              {`vlan50`, nil, nil},
+		"nothing asked":                  {``, nil, multus.ErrNoNetworks},
+		"a network that cannot be read":  {`down`, nil, errDown},
+		"two families on two interfaces": {`[{"name":"vlan50","ips":["192.0.2.1/24","2001:db8::1/64"]}]`, []Claim{claim("192.0.2.1", "master enp1s0.50"), claim("2001:db8::1", "master enp1s0.50")}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := Claims(asking(row.networks), lookup)
+			if !errors.Is(err, row.err) {
+				t.Errorf("got error %v, want %v", err, row.err)
+			}
+			if diff := cmp.Diff(row.want, got, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestOverlaps(t *testing.T) {
+	t.Parallel()
+	mine, err := Claims(asking(`[{"name":"vlan50","ips":["192.0.2.1/24"]}]`), lookup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, row := range map[string]struct {
+		networks string
+		want     int
+	}{
+		"the same address on the same wire by another network": {`[{"name":"other","namespace":"b","ips":["192.0.2.1/24"]}]`, 1},
+		"the same address with another prefix":                 {`[{"name":"vlan50","ips":["192.0.2.1/25"]}]`, 1},
+		"the same address on another wire":                     {`[{"name":"static","ips":["192.0.2.1/24"]}]`, 0},
+		"another address":                                      {`[{"name":"vlan50","ips":["192.0.2.2/24"]}]`, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			theirs, err := Claims(asking(row.networks), lookup)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := Overlaps(mine, theirs); len(got) != row.want {
+				t.Errorf("got %v, want %d", got, row.want)
+			}
+		})
+	}
+}
+
+func TestFinished(t *testing.T) {
+	t.Parallel()
+	for phase, want := range map[corev1.PodPhase]bool{
+		corev1.PodPending: false, corev1.PodRunning: false, corev1.PodUnknown: false, "": false,
+		corev1.PodSucceeded: true, corev1.PodFailed: true,
+	} {
+		if got := Finished(&corev1.Pod{Status: corev1.PodStatus{Phase: phase}}); got != want {
+			t.Errorf("%q: got %v", phase, got)
+		}
+	}
+}
