@@ -51,6 +51,32 @@ test-krew: ## build the release twice and install it with the real krew, offline
 demo: build ## three retests to watch: a pass, a false failure told apart, a real failure
 	$(GO) run ./test/demo
 
+LAB := $(GO) run ./test/lab/cmd/lab
+
+.PHONY: lab-up
+lab-up: ## start the lab: a real node with real Multus (root on Linux)
+	@$(LAB) up
+
+.PHONY: lab-down
+lab-down: ## end the lab and remove all that it left
+	@$(LAB) down
+
+.PHONY: lab-status
+lab-status: ## show what runs in the lab
+	@$(LAB) status
+
+.PHONY: lab-shell
+lab-shell: ## a shell that reaches the lab
+	@$(LAB) shell
+
+.PHONY: lab-test
+lab-test: build ## everything that only a real node can show (about an hour)
+	$(GO) test -tags lab -count=1 -timeout 2h -v ./test/lab
+
+.PHONY: lab-test-short
+lab-test-short: build ## the part of lab-test that CI runs
+	$(GO) test -tags lab -count=1 -timeout 40m -v -short ./test/lab
+
 .PHONY: clean
 clean: ## remove what was built here (caches stay)
 	rm -rf bin dist

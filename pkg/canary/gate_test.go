@@ -84,6 +84,30 @@ func failingLog(err error) func(time.Time) func() (string, error) {
 	return func(time.Time) func() (string, error) { return func() (string, error) { return "", err } }
 }
 
+// A laptop that is ahead does not take a young daemon for an old one.
+func TestGateTakesAgesByTheClockOfTheCluster(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, daemonStarted(2*time.Second))
+		began := time.Now()
+		w.says(func() (string, error) {
+			if time.Since(began) < 20*time.Second {
+				return startingLog, nil
+			}
+			return readyLog, nil
+		})
+		r := w.retest()
+		r.Now = func() time.Time { return time.Now().Add(10 * time.Minute) }
+		result, err := r.Run(t.Context())
+		check(t, err)
+		if a := result.Attempt; a.AttachReadyBy != rollout.ByLog || result.Verdict.Outcome != verdict.Pass {
+			t.Errorf("ready by %s, verdict %+v\n%s", a.AttachReadyBy, result.Verdict, w.story())
+		}
+		if !w.told("this machine's clock is 10m0s off the API server's: ages are taken by the server's") {
+			t.Errorf("told:\n%s", w.story())
+		}
+	})
+}
+
 // Where waiting cannot help the run ends at once, and says so.
 func TestGateIsBlocked(t *testing.T) {
 	tests := map[string]struct {

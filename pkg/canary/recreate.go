@@ -209,6 +209,7 @@ func heldBy(pod *corev1.Pod, events []*corev1.Event) string {
 func (r *Retest) create(ctx context.Context) error {
 	pod := r.manifest.DeepCopy()
 	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, AttemptAnnot, r.attempt.ID)
+	left := r.state
 	for {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -225,7 +226,7 @@ func (r *Retest) create(ctx context.Context) error {
 		case !apierrors.IsAlreadyExists(err):
 			r.waitf(StepCreate, "creating Pod %s again and again: %v", r.Canary, err)
 		}
-		if created, err = r.whoIsThere(ctx); err != nil {
+		if created, err = r.whoIsThere(ctx, left); err != nil {
 			return err
 		}
 		if created != nil {
@@ -245,17 +246,20 @@ func (r *Retest) createOnce(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, 
 
 // whoIsThere tells, after a create that failed, whether it happened all the
 // same (its answer was lost), whether the name is not free yet, or whether
-// somebody else has taken it.
-func (r *Retest) whoIsThere(ctx context.Context) (*corev1.Pod, error) {
+// somebody else has taken it. left is what an interruption leaves behind as long
+// as nothing was created.
+func (r *Retest) whoIsThere(ctx context.Context, left string) (*corev1.Pod, error) {
 	ctx, cancel := uncut(ctx)
 	defer cancel()
 	pod, err := r.Clients.Core.Pods(r.Canary.Namespace).Get(ctx, r.Canary.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
+		r.leave("%s", left)
 		return nil, nil
 	case err != nil && answered(err):
 		return nil, fmt.Errorf("reading Pod %s after creating it: %w", r.Canary, err)
 	case err != nil:
+		r.leave("whether Pod %s was created is not known; its manifest is saved in %s: run the same command again to go on", r.Canary, r.saved)
 		r.waitf(StepCreate, "waiting for the API server: %v", err)
 		return nil, nil
 	case pod.Annotations[AttemptAnnot] == r.attempt.ID:

@@ -2,7 +2,6 @@ package canary
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,9 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/kubernetes/scheme"
 	metadatafake "k8s.io/client-go/metadata/fake"
@@ -134,12 +131,12 @@ func (w *world) createPod(action clienttesting.Action) (bool, runtime.Object, er
 		return false, nil, nil
 	}
 	pod := create.Object.(*corev1.Pod).DeepCopy()
+	pod.CreationTimestamp = metav1.Now()
 	if len(create.CreateOptions.DryRun) > 0 {
 		return true, pod, nil
 	}
 	serial := w.next()
 	pod.UID, pod.ResourceVersion = types.UID("uid-"+serial), serial
-	pod.CreationTimestamp = metav1.Now()
 	pod.Status.Phase = corev1.PodPending
 	pod.ManagedFields = managedBy(create.CreateOptions.FieldManager)
 	if err := w.tracker.Create(podsResource, pod, pod.Namespace); err != nil {
@@ -235,56 +232,6 @@ func (w *world) gone(uid types.UID) {
 	}
 }
 
-// fail answers the next requests of a kind with these errors, one each; nil
-// lets one through.
-func (w *world) fail(verb, resource string, answers ...error) {
-	var mu sync.Mutex
-	w.kube.PrependReactor(verb, resource, func(action clienttesting.Action) (bool, runtime.Object, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		if len(answers) == 0 || isDryRun(action) || action.GetSubresource() != "" {
-			return false, nil, nil
-		}
-		err := answers[0]
-		answers = answers[1:]
-		return err != nil, nil, err
-	})
-}
-
-// failAlways answers every request of a kind with an error.
-func (w *world) failAlways(verb, resource string, err error) {
-	w.kube.PrependReactor(verb, resource, func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, err })
-	if verb == "list" {
-		w.kube.PrependWatchReactor(resource, func(clienttesting.Action) (bool, watch.Interface, error) { return true, nil, err })
-	}
-}
-
-// forbidWatching answers every watch as for a user who may only list.
-func (w *world) forbidWatching() {
-	w.kube.PrependWatchReactor("*", func(clienttesting.Action) (bool, watch.Interface, error) {
-		return true, nil, apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no"))
-	})
-}
-
-// change changes an object other than the canary.
-func (w *world) change(resource schema.GroupVersionResource, namespace, name string, change func(any)) {
-	object, err := w.tracker.Get(resource, namespace, name)
-	check(w.t, err)
-	object = object.DeepCopyObject()
-	change(object)
-	check(w.t, w.tracker.Update(resource, object, namespace))
-}
-
-func isDryRun(action clienttesting.Action) bool {
-	switch action := action.(type) {
-	case clienttesting.CreateActionImpl:
-		return len(action.CreateOptions.DryRun) > 0
-	case clienttesting.DeleteActionImpl:
-		return len(action.DeleteOptions.DryRun) > 0
-	}
-	return false
-}
-
 // writes are the requests that change something, in order.
 func (w *world) writes() []string {
 	var writes []string
@@ -329,14 +276,6 @@ func check(t *testing.T, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-func tolerateKind(gvr schema.GroupVersionResource) schema.GroupVersionKind {
-	kind := map[string]string{
-		"pods": "Pod", "events": "Event", "nodes": "Node", "daemonsets": "DaemonSet",
-		"controllerrevisions": "ControllerRevision", "configmaps": "ConfigMap",
-	}[gvr.Resource]
-	return gvr.GroupVersion().WithKind(kind)
 }
 
 // says changes what the daemon's log is from now on.

@@ -160,7 +160,7 @@ func managedBy(manager string) []metav1.ManagedFieldsEntry {
 
 // newObject is an empty object of the kind that is watched.
 func newObject(request clienttesting.WatchActionImpl) (runtime.Object, error) {
-	return scheme.Scheme.New(tolerateKind(request.Resource))
+	return scheme.Scheme.New(kindOf(request.Resource))
 }
 
 // passes plays a canary that is attached, addressed and done.

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	clienttesting "k8s.io/client-go/testing"
 )
@@ -51,7 +52,7 @@ func (w *world) watch(action clienttesting.Action) (bool, watch.Interface, error
 	if err != nil {
 		return true, nil, err
 	}
-	list, err := w.tracker.List(request.Resource, tolerateKind(request.Resource), request.Namespace)
+	list, err := w.tracker.List(request.Resource, kindOf(request.Resource), request.Namespace)
 	check(w.t, err)
 	items, err := meta.ExtractList(list)
 	check(w.t, err)
@@ -119,4 +120,13 @@ func selected(object runtime.Object, options metav1.ListOptions) bool {
 	}
 	byField, err := fields.ParseSelector(options.FieldSelector)
 	return err == nil && byField.Matches(set)
+}
+
+// kindOf is the kind of a resource that a run watches.
+func kindOf(gvr schema.GroupVersionResource) schema.GroupVersionKind {
+	kind := map[string]string{
+		"pods": "Pod", "events": "Event", "nodes": "Node", "daemonsets": "DaemonSet",
+		"controllerrevisions": "ControllerRevision", "configmaps": "ConfigMap",
+	}[gvr.Resource]
+	return gvr.GroupVersion().WithKind(kind)
 }

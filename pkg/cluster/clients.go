@@ -37,6 +37,10 @@ func New(config *rest.Config) (*Clients, error) {
 	if config.QPS == 0 {
 		config.QPS, config.Burst = qps, burst
 	}
+	if config.UserAgent == "" {
+		// The shared transport is made before client-go would fill this in.
+		config.UserAgent = rest.DefaultKubernetesUserAgent()
+	}
 	// One transport for all, so that one connection serves them all.
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {

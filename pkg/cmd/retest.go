@@ -241,7 +241,13 @@ func localState(server string) (*history.Store, canary.Process, error) {
 	if err != nil {
 		return nil, canary.Process{}, fmt.Errorf("the folder for manifests and evidence cannot be used (set VLAN50_STATE_DIR to another): %w", err)
 	}
-	return store, canary.Process{Machine: machine, PID: os.Getpid(), Alive: alive}, nil
+	// A home on a shared disk gives one id to several machines, whose processes
+	// must not be looked for here.
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, canary.Process{}, fmt.Errorf("asking for this machine's name: %w", err)
+	}
+	return store, canary.Process{Machine: machine + "@" + host, PID: os.Getpid(), Alive: alive}, nil
 }
 
 // alreadyTold reports whether an error needs no line of its own.

@@ -1,6 +1,8 @@
 package evidence
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -18,7 +20,7 @@ import (
 func Save(w io.Writer, e Evidence) error {
 	e = Redact(e)
 	for i, doc := range e.documents() {
-		text, err := yaml.Marshal(doc)
+		text, err := YAML(doc)
 		if err != nil {
 			return fmt.Errorf("evidence document %d: %w", i+1, err)
 		}
@@ -30,6 +32,31 @@ func Save(w io.Writer, e Evidence) error {
 		}
 	}
 	return nil
+}
+
+// YAML is a document as text, whatever its strings hold: the YAML reader behind
+// sigs.k8s.io/yaml refuses some characters that JSON leaves as they are, which
+// any container can print.
+func YAML(doc any) ([]byte, error) {
+	data, err := json.Marshal(doc)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	for _, r := range string(data) { // outside of strings JSON is plain ASCII
+		if refusedByYAML(r) {
+			fmt.Fprintf(&b, `\u%04x`, r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return yaml.JSONToYAML(b.Bytes())
+}
+
+// refusedByYAML: what is outside of YAML 1.1's printable set, and NEL, which
+// would be read as a line break. JSON has escaped what is below the space.
+func refusedByYAML(r rune) bool {
+	return r >= 0x7f && r < 0xa0 || r == 0xfeff || r == 0xfffe || r == 0xffff
 }
 
 // documents gives the documents in the order in which they are saved.

@@ -74,7 +74,7 @@ func (s *Store) Machine() (string, error) {
 
 // SaveManifest implements canary.Store.
 func (s *Store) SaveManifest(pod *corev1.Pod) (string, error) {
-	data, err := yaml.Marshal(pod)
+	data, err := evidence.YAML(pod)
 	if err != nil {
 		return "", err
 	}

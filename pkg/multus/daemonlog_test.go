@@ -32,7 +32,7 @@ func TestAttachReadyAtEachLine(t *testing.T) {
 func TestAttachReady(t *testing.T) {
 	cut := func(drop string) string {
 		var kept []string
-		for _, line := range strings.Split(realLog, "\n") {
+		for line := range strings.SplitSeq(realLog, "\n") {
 			if !strings.Contains(line, drop) {
 				kept = append(kept, line)
 			}

@@ -63,7 +63,7 @@ func (t StatusScreen) table(heads []string, rows []row) {
 // fit makes the widest columns narrower until a row fits the screen. Wide is for
 // those who want all of it, be it broken.
 func (t StatusScreen) fit(widths []int) {
-	const edge, gap, narrowest = 4, 2, 12
+	const edge, gap, narrowest = 4, 2, 6
 	for !t.Wide {
 		room, widest := t.Width-edge+gap, 0
 		for i, width := range widths {
@@ -167,6 +167,7 @@ func (t StatusScreen) canaries(s *v1alpha1.SiteStatusStatus) {
 			about += ", " + t.age(c.CreatedAt.Time) + " old"
 		}
 		t.section("Canary", about, v1alpha1.SectionCanary, s, c.Lines)
+		t.proof(c)
 		return
 	}
 	t.title("Canary", fmt.Sprintf("%d of them", len(s.Canaries)))
@@ -191,9 +192,21 @@ func (t StatusScreen) canaries(s *v1alpha1.SiteStatusStatus) {
 		heads = append(heads, "UID", "ATTACHED")
 	}
 	t.table(heads, rows)
+	for i := range s.Canaries {
+		t.proof(&s.Canaries[i])
+	}
 	for _, gap := range s.Unreadable {
 		if gap.Section == v1alpha1.SectionCanary {
 			t.line(v1alpha1.StatusLine{Mark: v1alpha1.MarkUnknown, Subject: "unread", Text: gap.Text})
+		}
+	}
+}
+
+// proof are the lines a verdict rests on, for those who want them.
+func (t StatusScreen) proof(c *v1alpha1.CanaryStatus) {
+	for _, p := range c.Proof {
+		if t.Wide {
+			t.line(v1alpha1.StatusLine{Mark: v1alpha1.MarkNone, Subject: "evidence", Text: clock(p.Time) + " " + p.Source + ": " + p.Text})
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/rest"
 
 	"github.com/vlan50/kubectl-vlan50/pkg/api/v1alpha1"
@@ -37,7 +38,7 @@ func (r *reader) applications() error {
 		return r.eachApplication("")
 	}
 	for name := range names {
-		if err := r.eachApplication("metadata.name=" + name); err != nil || !r.data.Argo.Installed {
+		if err := r.eachApplication(fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()); err != nil || !r.data.Argo.Installed {
 			return err
 		}
 	}

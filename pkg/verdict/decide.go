@@ -36,7 +36,8 @@ const RunningGrace = 5 * time.Second
 //  8. Its sandbox stands, and a container is held up by its image or settings.
 //  9. Its sandbox cannot be made: the newest failure tells the fault.
 //  10. A volume holds it up before any sandbox.
-//  11. Nothing is wrong yet.
+//  11. It is on its way: its attachment may be an earlier sandbox's, it may run
+//     without Multus or wait for a rollout; else nothing is wrong yet.
 //
 // A pass or a fail that was reached before the present configuration came into
 // being is a stale attempt.

@@ -87,8 +87,11 @@ func (s *scene) givenUp() *finding {
 // counts where the attachment is shown, and what is missing where it is not.
 func (s *scene) guardFailure(c *corev1.ContainerStatus) *finding {
 	p := s.proveAll()
-	lines := append(p.lines, terminatedLine(c.Name, c.State.Terminated))
+	lines := slices.Concat(p.lines, []Line{terminatedLine(c.Name, c.State.Terminated)})
 	said := s.lastWords(c)
+	if !p.shown() && said.fault == MasterLinkRecreated {
+		said.fault = "" // what was never there did not go away
+	}
 	if last := said.text; last != "" && last != firstLine(c.State.Terminated.Message) {
 		lines = append(lines, Line{Time: c.State.Terminated.FinishedAt.Time, Source: "log", Text: last})
 	}
@@ -105,10 +108,7 @@ func (s *scene) guardFailure(c *corev1.ContainerStatus) *finding {
 	case !s.multusRan() && (s.e.Looked(evidence.Events) || said.fault == ""):
 		return s.notInChain(lines, exit+", and")
 	}
-	f := &finding{cause: said.fault, lines: lines, at: s.ranAt(), names: said.names}
-	if f.cause == "" || !p.shown() && f.cause == MasterLinkRecreated {
-		f.cause = GuardFailed
-	}
+	f := &finding{cause: cmp.Or(said.fault, GuardFailed), lines: lines, at: s.ranAt(), names: said.names}
 	f.open = !p.shown() && s.fresh()
 	f.message = fmt.Sprintf("%s: %s%s", s.who(), exit, colon(cmp.Or(said.text, firstLine(c.State.Terminated.Message))))
 	if !p.shown() {

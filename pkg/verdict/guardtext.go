@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/vlan50/kubectl-vlan50/pkg/multus"
@@ -84,10 +85,8 @@ func (s *scene) saysGone(low string) bool {
 func (s *scene) onSegment(addrs []netip.Addr) bool {
 	for _, w := range s.wanted {
 		for _, p := range multus.RequestedPrefixes(w.Selection, w.conf) {
-			for _, a := range addrs {
-				if p.Contains(a) {
-					return true
-				}
+			if slices.ContainsFunc(addrs, p.Contains) {
+				return true
 			}
 		}
 	}

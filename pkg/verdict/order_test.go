@@ -51,18 +51,23 @@ func sameInAnyOrder(t *testing.T, e evidence.Evidence, times uint64) {
 }
 
 func TestOrderOfDocumentsNeverMatters(t *testing.T) {
-	eachCase(t, func(t *testing.T, e evidence.Evidence, _ expectation) { sameInAnyOrder(t, e, shuffles) })
+	for _, c := range fileCases(t) {
+		t.Run(c.name, func(t *testing.T) { sameInAnyOrder(t, c.evidence, shuffles) })
+	}
 	for _, row := range scenes {
 		t.Run(row.name, func(t *testing.T) { sameInAnyOrder(t, build(row.changes...), shuffles/10) })
 	}
 }
 
 func TestRedactionNeverMatters(t *testing.T) {
-	eachCase(t, func(t *testing.T, e evidence.Evidence, _ expectation) {
-		if diff := cmp.Diff(Decide(e, e.CollectedAt), Decide(evidence.Redact(e), e.CollectedAt)); diff != "" {
-			t.Errorf("-raw +redacted:\n%s", diff)
-		}
-	})
+	for _, c := range fileCases(t) {
+		t.Run(c.name, func(t *testing.T) {
+			now := c.evidence.CollectedAt
+			if diff := cmp.Diff(Decide(c.evidence, now), Decide(evidence.Redact(c.evidence), now)); diff != "" {
+				t.Errorf("-raw +redacted:\n%s", diff)
+			}
+		})
+	}
 }
 
 // TestEscapesNeverMatter puts terminal sequences into every text that the
@@ -104,7 +109,9 @@ func TestEscapesNeverMatter(t *testing.T) {
 			t.Errorf("clean %s %s, soiled %s %s: %s", clean.Outcome, clean.Cause, soiled.Outcome, soiled.Cause, soiled.Message)
 		}
 	}
-	eachCase(t, func(t *testing.T, e evidence.Evidence, _ expectation) { same(t, e) })
+	for _, c := range fileCases(t) {
+		t.Run(c.name, func(t *testing.T) { same(t, c.evidence) })
+	}
 	for _, row := range scenes {
 		t.Run(row.name, func(t *testing.T) { same(t, build(row.changes...)) })
 	}
@@ -112,25 +119,25 @@ func TestEscapesNeverMatter(t *testing.T) {
 
 // TestDecideNeedsNoClock judges in a bubble whose clock is years off.
 func TestDecideNeedsNoClock(t *testing.T) {
-	eachCase(t, func(t *testing.T, e evidence.Evidence, want expectation) {
+	for _, c := range fileCases(t) {
 		synctest.Test(t, func(t *testing.T) {
 			time.Sleep(10 * 365 * 24 * time.Hour)
-			if got := Decide(e, e.CollectedAt); got.Cause != want.Cause {
-				t.Errorf("got %s", got.Cause)
+			if got := Decide(c.evidence, c.evidence.CollectedAt); got.Cause != c.want.Cause {
+				t.Errorf("%s: got %s", c.name, got.Cause)
 			}
 		})
-	})
+	}
 }
 
 func TestLinesAreInOrderOfTime(t *testing.T) {
-	eachCase(t, func(t *testing.T, e evidence.Evidence, _ expectation) {
-		lines := Decide(e, e.CollectedAt).Lines
+	for _, c := range fileCases(t) {
+		lines := Decide(c.evidence, c.evidence.CollectedAt).Lines
 		for i := 1; i < len(lines); i++ {
 			if lines[i].Time.Before(lines[i-1].Time) {
-				t.Errorf("line %d (%v) is before line %d (%v)", i, lines[i].Time, i-1, lines[i-1].Time)
+				t.Errorf("%s: line %d (%v) is before line %d (%v)", c.name, i, lines[i].Time, i-1, lines[i-1].Time)
 			}
 		}
-	})
+	}
 }
 
 // crowd gives evidence with n failure events of the judged UID, each with a

@@ -123,6 +123,7 @@ func (s *scene) refine(cause Cause, f *multus.Failure) *finding {
 		}
 	case MasterLinkMissing:
 		found.names.parent = masterIn(f.Text)
+	default: // the words say it all
 	}
 	return found
 }

@@ -52,7 +52,7 @@ func crd(deleting bool) change {
 	return func(e *evidence.Evidence) {
 		obj := unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "network-attachment-definitions.k8s.cni.cncf.io"}}}
 		if deleting {
-			obj.SetDeletionTimestamp(ptr(at(-time.Minute)))
+			obj.SetDeletionTimestamp(new(at(-time.Minute)))
 			obj.SetFinalizers([]string{"customresourcecleanup.apiextensions.k8s.io"})
 		} else {
 			obj.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Terminating", "status": "True"}}}
@@ -72,7 +72,7 @@ func rebooted(when time.Duration) change {
 
 func deleting(grace int64) change {
 	return canary(func(p *corev1.Pod) {
-		p.DeletionTimestamp, p.DeletionGracePeriodSeconds = ptr(at(2*time.Minute)), &grace
+		p.DeletionTimestamp, p.DeletionGracePeriodSeconds = new(at(2*time.Minute)), &grace
 	})
 }
 
@@ -168,7 +168,7 @@ var scenes = []struct {
 	{name: "which DaemonSet is Multus' is not known", cause: MultusNotInChain, outcome: Inconclusive, changes: []change{ran("net1 missing"), func(e *evidence.Evidence) { e.DaemonSet.Name = "another" }}},
 	{name: "daemon restarted since", cause: MultusNotInChain, outcome: Inconclusive, changes: []change{ran("net1 missing"), daemonStatus(runs(time.Minute), ended(1, "Error", "", 50*time.Second), 1)}},
 	{name: "daemon was being stopped", cause: MultusNotInChain, outcome: Inconclusive, changes: []change{ran("net1 missing"), daemon(func(p *corev1.Pod) {
-		p.DeletionTimestamp, p.DeletionGracePeriodSeconds = ptr(at(28*time.Second)), ptr(int64(30))
+		p.DeletionTimestamp, p.DeletionGracePeriodSeconds = new(at(28*time.Second)), new(int64(30))
 	})}},
 	{name: "daemon of an old revision", cause: MultusNotInChain, outcome: Inconclusive, changes: []change{ran("net1 missing"), func(e *evidence.Evidence) {
 		e.ControllerRevisions = append(e.ControllerRevisions, revision(2, start.Add(-time.Minute)))
@@ -217,7 +217,7 @@ var scenes = []struct {
 	{name: "the canary waits meanwhile", cause: RolloutInProgress, changes: []change{counts(3, 1, 3, 3)}},
 	{name: "image of the daemon cannot be had", cause: RolloutStuck, changes: []change{noCanary(), counts(3, 3, 2, 2), daemonStatus(waits("ImagePullBackOff", ""), corev1.ContainerState{}, 0)}},
 	{name: "an old revision, one not available", cause: RolloutStuck, changes: []change{noCanary(), counts(3, 3, 2, 2)}},
-	{name: "a daemon Pod that does not go", cause: RolloutStuck, changes: []change{noCanary(), counts(3, 2, 2, 2), newRevision(4 * time.Minute), daemon(func(p *corev1.Pod) { p.DeletionTimestamp = ptr(at(0)) })}},
+	{name: "a daemon Pod that does not go", cause: RolloutStuck, changes: []change{noCanary(), counts(3, 2, 2, 2), newRevision(4 * time.Minute), daemon(func(p *corev1.Pod) { p.DeletionTimestamp = new(at(0)) })}},
 	{name: "OnDelete, none deleted", cause: RolloutOnDelete, changes: []change{noCanary(), counts(3, 0, 3, 3), onDelete()}},
 	{name: "OnDelete, told by the Pod's hash", cause: RolloutOnDelete, changes: []change{noCanary(), onDelete(), func(e *evidence.Evidence) {
 		e.ControllerRevisions = append(e.ControllerRevisions, revision(2, start))
@@ -281,6 +281,7 @@ var scenes = []struct {
 	{name: "just created", cause: AttemptInProgress, changes: []change{}},
 	{name: "guard is running", cause: AttemptInProgress, changes: []change{attached(), canary(func(p *corev1.Pod) { p.Status.InitContainerStatuses[0].State = runs(5 * time.Second) })}},
 	{name: "Pods not looked at", cause: EvidenceIncomplete, changes: []change{without(evidence.Pods)}},
+	{name: "events not looked at, guard saw no net1", cause: EvidenceIncomplete, changes: []change{without(evidence.Events), guardSays("net1 missing")}},
 	{name: "events not looked at, guard silent", cause: EvidenceIncomplete, changes: []change{without(evidence.Events), guardSays("")}},
 }
 

@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,7 +14,7 @@ func succeeded(s *scene) *finding {
 		return nil
 	}
 	p := s.proveAll()
-	lines := append(p.lines, s.containerLines()...)
+	lines := slices.Concat(p.lines, s.containerLines())
 	switch {
 	case p.shown():
 		return s.passed(p, lines)
@@ -51,11 +52,8 @@ func (s *scene) passed(p proof, lines []Line) *finding {
 	case !p.byStatus:
 		f.cause = NetworkStatusPartial
 	}
-	switch f.cause {
-	case OKNoMultusEvents, NetworkStatusAbsent, NetworkStatusPartial, EventsIncomplete:
-		f.open = s.fresh()
-	}
-	f.open = f.open || s.justStarted()
+	incomplete := []Cause{OKNoMultusEvents, NetworkStatusAbsent, NetworkStatusPartial, EventsIncomplete}
+	f.open = slices.Contains(incomplete, f.cause) && s.fresh() || s.justStarted()
 	if s.ev.failures > 0 && len(s.ev.sandbox) > 0 {
 		f.lines = append(f.lines, eventLine(s.ev.sandbox[len(s.ev.sandbox)-1]))
 	}

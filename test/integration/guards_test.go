@@ -30,7 +30,7 @@ func TestPublishedRightsAreEnough(t *testing.T) {
 	}{{0, "pass", "ok"}, {3, "fail", "guard-failed"}} {
 		out := s.retest()
 		document := out.expect(t, want.code, want.verdict, want.cause)
-		if strings.Contains(out.stderr, "forbidden") || strings.Contains(out.stderr, "could not") {
+		if strings.Contains(out.stderr, "forbidden") || strings.Contains(out.stderr, "could not be") {
 			t.Errorf("a right is missing:\n%s", out.stderr)
 		}
 		if c := document.Status.Configuration; c.RevisionHash == "" || len(c.ConfigMaps) == 0 || len(c.Networks) == 0 {

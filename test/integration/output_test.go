@@ -62,12 +62,12 @@ func TestOutputFormats(t *testing.T) {
 			if document.Kind != "CanaryVerdict" || document.APIVersion != "vlan50.dev/v1alpha1" {
 				t.Errorf("got %s %s", document.APIVersion, document.Kind)
 			}
-			has(t, document.Status.Message, `\x1b[31mred`)
+			has(t, document.Status.Message, "red ", " end")
 		}},
 		{"yaml", []string{"-o", "yaml"}, func(t *testing.T, out outcome) {
 			var document v1alpha1.CanaryVerdict
 			check(t, yaml.UnmarshalStrict([]byte(out.stdout), &document))
-			has(t, document.Status.Message, `\x1b[31mred`)
+			has(t, document.Status.Message, "red ", " end")
 		}},
 		{"name", []string{"-o", "name"}, func(t *testing.T, out outcome) {
 			if out.stdout != "canaryverdict.vlan50.dev/"+s.Canary+"\n" {
@@ -102,6 +102,9 @@ func TestOutputFormats(t *testing.T) {
 			}
 			tame(t, "standard output", out.stdout)
 			tame(t, "standard error", out.stderr)
+			if strings.Contains(out.stderr, "could not be saved") || strings.Contains(out.stderr, "could not be noted") {
+				t.Errorf("something was not recorded:\n%s", out.stderr)
+			}
 			row.check(t, out)
 		})
 	}

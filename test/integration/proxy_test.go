@@ -5,7 +5,6 @@ package integration
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"io"
@@ -20,7 +19,6 @@ import (
 	"sync"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -201,140 +199,6 @@ func (p *proxy) requests(match match) []asked {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(p.asked), func(a asked) bool { return !match(a) })
-}
-
-// to matches a method and the end of a path.
-func to(method, path string) match {
-	return func(a asked) bool {
-		return a.method == method && strings.HasSuffix(a.url.Path, path) && a.url.Query().Get("dryRun") == "" && !a.watch()
-	}
-}
-
-// deletes, creates and reads match what a retest does to the canary's Pod.
-func (s *site) deletes() match { return to(http.MethodDelete, "/pods/"+s.Canary) }
-func (s *site) creates() match {
-	return to(http.MethodPost, "/api/v1/namespaces/"+s.Namespace+"/pods")
-}
-func (s *site) reads() match { return to(http.MethodGet, "/pods/"+s.Canary) }
-
-// watches matches the watches of a resource.
-func watches(resource string) match {
-	return func(a asked) bool { return a.watch() && strings.HasSuffix(a.url.Path, "/"+resource) }
-}
-
-// dryRuns matches what is only tried.
-func dryRuns(a asked) bool { return a.url.Query().Get("dryRun") != "" }
-
-// scans matches the look over the Pods of all namespaces.
-func scans(a asked) bool {
-	return a.method == http.MethodGet && a.url.Path == "/api/v1/pods" && !a.watch()
-}
-
-func anything(asked) bool { return true }
-
-// first does something of the test's own, then passes the request on.
-func first(do func()) play {
-	return func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
-		do()
-		pass.ServeHTTP(w, r)
-	}
-}
-
-// then passes the request on and does something before its answer goes back.
-func then(do func()) play {
-	return func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
-		answer := httptest.NewRecorder()
-		pass.ServeHTTP(answer, r)
-		do()
-		copyAnswer(w, answer)
-	}
-}
-
-func copyAnswer(w http.ResponseWriter, answer *httptest.ResponseRecorder) {
-	for key, values := range answer.Header() {
-		w.Header()[key] = values
-	}
-	w.WriteHeader(answer.Code)
-	_, _ = w.Write(answer.Body.Bytes())
-}
-
-// loseAnswer lets the server act and breaks the connection then.
-func loseAnswer(_ http.ResponseWriter, r *http.Request, pass http.Handler) {
-	pass.ServeHTTP(httptest.NewRecorder(), r)
-	panic(http.ErrAbortHandler)
-}
-
-// loseRequest breaks the connection before the server hears of it.
-func loseRequest(http.ResponseWriter, *http.Request, http.Handler) { panic(http.ErrAbortHandler) }
-
-// refuse answers with a Status of the given code.
-func refuse(code int, reason metav1.StatusReason, message string) play {
-	return func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
-		w.Header().Set("Content-Type", "application/json")
-		if code == http.StatusTooManyRequests {
-			w.Header().Set("Retry-After", "1")
-		}
-		w.WriteHeader(code)
-		_ = json.NewEncoder(w).Encode(metav1.Status{
-			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
-			Status:   metav1.StatusFailure, Code: int32(code), Reason: reason, Message: message,
-		})
-	}
-}
-
-// held is a request that waits for the test.
-type held struct {
-	reached, release chan struct{}
-	once             sync.Once
-}
-
-// hold stops the next request that matches until the test lets go, or until the
-// client gives up.
-func (p *proxy) hold(match match) *held {
-	h := &held{reached: make(chan struct{}), release: make(chan struct{})}
-	p.on(1, match, func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
-		close(h.reached)
-		select {
-		case <-h.release:
-			pass.ServeHTTP(w, r)
-		case <-r.Context().Done():
-		}
-	})
-	p.t.Cleanup(h.letGo)
-	return h
-}
-
-// holdAnswer lets the server act at once and keeps the answer back.
-func (p *proxy) holdAnswer(match match) *held {
-	h := &held{reached: make(chan struct{}), release: make(chan struct{})}
-	p.on(1, match, then(func() {
-		close(h.reached)
-		<-h.release
-	}))
-	p.t.Cleanup(h.letGo)
-	return h
-}
-
-func (h *held) letGo() { h.once.Do(func() { close(h.release) }) }
-
-// wait waits until the run has come to the request.
-func (h *held) wait(p *process) {
-	p.t.Helper()
-	select {
-	case <-h.reached:
-	case <-p.ended:
-		p.t.Fatalf("the run ended before the request:\n%s", p.stderr.String())
-	}
-}
-
-// podOf decodes a Pod that the binary sent.
-func podOf(t *testing.T, a asked) *corev1.Pod {
-	t.Helper()
-	pod, ok := a.object(t).(*corev1.Pod)
-	if !ok {
-		t.Fatalf("%s: its body is no Pod", a)
-	}
-	return pod
 }
 
 // tally counts requests by verb and path, for a failing test and for the record.

@@ -45,8 +45,8 @@ func daemonFaults() []scenario {
 			name: "daemon starved of memory",
 			arrange: changeSite(func(site *lab.Site) {
 				limits := site.DaemonSet.Spec.Template.Spec.Containers[0].Resources
-				limits.Limits[corev1.ResourceMemory] = resource.MustParse("10Mi")
-				limits.Requests[corev1.ResourceMemory] = resource.MustParse("10Mi")
+				limits.Limits[corev1.ResourceMemory] = resource.MustParse("6Mi")
+				limits.Requests[corev1.ResourceMemory] = resource.MustParse("6Mi")
 			}),
 			verdict: "fail", cause: "daemon-oom",
 			next: "memory",
@@ -55,8 +55,10 @@ func daemonFaults() []scenario {
 			name:    "conf emptied",
 			arrange: func(_ context.Context, l *lab.Lab) error { return l.WriteNode(node.MultusConf, "") },
 			timeout: time.Minute,
-			verdict: "fail", cause: "cni-conf-empty",
-			next: "conf",
+			// From outside the node an empty conf looks like any runtime without a
+			// network.
+			verdict: "inconclusive", cause: "default-network-not-ready",
+			next: "primary network", seen: "cni plugin not initialized",
 		},
 		{
 			name: "conf removed",
@@ -178,7 +180,7 @@ func networkFaults() []scenario {
 			name:    "gateway does not answer",
 			arrange: func(ctx context.Context, l *lab.Lab) error { return l.MuteSwitch(ctx) },
 			verdict: "fail", cause: "l2-unreachable",
-			next: "gateway",
+			next: node.VLANInterface,
 		},
 	}
 }
@@ -230,7 +232,7 @@ func clusterFaults() []scenario {
 		{
 			name:    "containerd restarted in mid-attempt",
 			during:  restartService(node.Containerd),
-			verdict: "pass", cause: "ok",
+			verdict: "pass", cause: "ok", also: "late-success",
 		},
 	}
 }

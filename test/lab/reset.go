@@ -36,6 +36,7 @@ func (l *Lab) Reset(ctx context.Context) error {
 		{"restoring the site", l.restoreSite},
 		{"waiting for Multus", l.waitMultus},
 		{"deleting the canary", l.DeleteCanary},
+		{"opening the canary's lock", l.unlock},
 	} {
 		if err := step.do(ctx); err != nil {
 			return fmt.Errorf("resetting the lab: %s: %w", step.what, err)
@@ -117,6 +118,12 @@ func (l *Lab) RestartMultus(ctx context.Context) error {
 // DeleteCanary deletes the canary gracefully and waits until it is gone.
 func (l *Lab) DeleteCanary(ctx context.Context) error {
 	_, err := l.Kubectl(ctx, "delete", "pod", "--namespace", Namespace, CanaryName, "--ignore-not-found", "--wait")
+	return err
+}
+
+// unlock removes the Lease of a retest that was killed.
+func (l *Lab) unlock(ctx context.Context) error {
+	_, err := l.Kubectl(ctx, "delete", "lease", "--namespace", Namespace, CanaryName, "--ignore-not-found")
 	return err
 }
 

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -18,6 +19,8 @@ import (
 	"github.com/vlan50/kubectl-vlan50/pkg/api/v1alpha1"
 	"github.com/vlan50/kubectl-vlan50/test/lab"
 )
+
+var binary = flag.String("binary", "", "the tool to test, instead of bin/kubectl-vlan50")
 
 // exitCodes are those of the design, by verdict.
 var exitCodes = map[string]int{"pass": 0, "fail": 3, "inconclusive": 4}
@@ -35,7 +38,10 @@ type result struct {
 // tool is the built binary.
 func tool(t *testing.T) string {
 	t.Helper()
-	binary := projectFile(t, "bin", "kubectl-vlan50")
+	binary := *binary
+	if binary == "" {
+		binary = projectFile(t, "bin", "kubectl-vlan50")
+	}
 	if _, err := os.Stat(binary); err != nil {
 		t.Fatalf("the tool is not built: run \"make build\" (%v)", err)
 	}

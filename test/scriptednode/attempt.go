@@ -94,9 +94,9 @@ func (a *attempt) playScript(ctx context.Context, script Script) error {
 // play leaves the Pod unbound; the scheduler did so before the kubelet came in.
 func (Unschedulable) play(context.Context, *attempt) error { return nil }
 
-func (e Event) play(_ context.Context, a *attempt) error {
+func (e Event) play(ctx context.Context, a *attempt) error {
 	a.event("", e.Type, e.Reason, e.Message)
-	return nil
+	return ctx.Err()
 }
 
 func (s Status) play(ctx context.Context, a *attempt) error {

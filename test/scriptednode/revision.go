@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
+	"maps"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -94,8 +95,6 @@ func ownerOf(ds *appsv1.DaemonSet) metav1.OwnerReference {
 
 func withHash(from map[string]string, hash string) map[string]string {
 	out := map[string]string{appsv1.DefaultDaemonSetUniqueLabelKey: hash}
-	for key, value := range from {
-		out[key] = value
-	}
+	maps.Copy(out, from)
 	return out
 }

@@ -6,6 +6,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -29,12 +30,13 @@ const (
 
 func main() {
 	size := size{namespaces: 20, runs: 5}
+	plugin := flag.String("plugin", "", "the binary to measure (default bin/kubectl-vlan50)")
 	flag.IntVar(&size.pods, "pods", 10_000, "how many Pods")
 	flag.IntVar(&size.events, "events", 50_000, "how many events")
 	flag.IntVar(&size.onNetwork, "on-network", 50, "how many of the Pods are on the canary's network")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Stdout, size)
+	err := run(ctx, os.Stdout, *plugin, size)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -45,7 +47,7 @@ func main() {
 // size is how large the cluster is, and how often each command runs.
 type size struct{ pods, events, namespaces, onNetwork, runs int }
 
-func run(ctx context.Context, out io.Writer, size size) error {
+func run(ctx context.Context, out io.Writer, plugin string, size size) error {
 	dir, err := os.MkdirTemp("", "vlan50-bench-")
 	if err != nil {
 		return err
@@ -56,6 +58,7 @@ func run(ctx context.Context, out io.Writer, size size) error {
 		return err
 	}
 	defer b.server.Stop()
+	b.plugin = cmp.Or(plugin, b.plugin)
 	if err := b.fill(ctx, os.Stderr, size); err != nil {
 		return err
 	}
