@@ -2,6 +2,7 @@ package canary
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -41,8 +42,8 @@ func (r *Retest) observe(ctx context.Context) (verdict.Verdict, error) {
 				return r.settle(ctx, e), nil
 			}
 			r.waitf(StepObserve, "%s", r.last.Message)
-		case pod != nil && pod.UID != r.uid && pod.UID != r.old:
-			// A watch that lags may still show the old Pod, but no third one.
+		case pod != nil && pod.UID != r.uid && !slices.Contains(r.earlier, pod.UID):
+			// A watch that lags may still show a Pod that was waited for, but no other.
 			return verdict.Verdict{}, r.namesake(pod)
 		case pod == nil && last.CanaryPod() != nil:
 			r.final, r.configuration = last, evidence.FingerprintOf(last)
@@ -57,14 +58,14 @@ func (r *Retest) observe(ctx context.Context) (verdict.Verdict, error) {
 // settle completes a final verdict: the guard's own words, and the check that
 // the configuration was the same from before the creation to the end.
 func (r *Retest) settle(ctx context.Context, e evidence.Evidence) verdict.Verdict {
-	judged := r.last
-	if judged.Outcome != verdict.Pass {
+	if r.last.Outcome != verdict.Pass {
 		e.PodLogs = append(e.PodLogs, guardLogs(ctx, r.Clients, e.CanaryPod())...)
-		judged = verdict.Decide(e, r.clusterNow())
 	}
 	r.final = r.complete(ctx, e)
 	r.configuration = evidence.FingerprintOf(r.final)
-	return verdict.CrossCheck(judged, r.fingerprintBefore(r.final), r.configuration)
+	before := r.fingerprintBefore(r.final)
+	r.final.Before = &before
+	return verdict.Decide(r.final, r.clusterNow())
 }
 
 // fingerprintBefore is the configuration just before the creation, read as it

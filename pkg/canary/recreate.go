@@ -34,7 +34,7 @@ func (r *Retest) remove(ctx context.Context) (*verdict.Verdict, error) {
 	if old == nil {
 		return nil, r.save()
 	}
-	r.old = old.UID
+	r.earlier = append(r.earlier, old.UID)
 	if err := r.secure(ctx, old); err != nil {
 		return nil, err
 	}
@@ -265,6 +265,9 @@ func (r *Retest) whoIsThere(ctx context.Context, left string) (*corev1.Pod, erro
 	case pod.Annotations[AttemptAnnot] == r.attempt.ID:
 		return pod, nil
 	case pod.DeletionTimestamp != nil:
+		if !slices.Contains(r.earlier, pod.UID) {
+			r.earlier = append(r.earlier, pod.UID)
+		}
 		r.waitf(StepCreate, "waiting for Pod %s (UID %s) to be gone: the server still has it", r.Canary, pod.UID)
 		return nil, nil
 	}

@@ -105,7 +105,8 @@ type Retest struct {
 	lastNote string
 	skew     time.Duration // how far the cluster's clock is ahead of this machine's
 
-	old, uid      types.UID         // the Pod this attempt has deleted, and the one it has created
+	earlier       []types.UID       // the Pods this attempt has waited for to be gone
+	uid           types.UID         // the Pod it has created
 	baseline      evidence.Evidence // just before the creation
 	final         evidence.Evidence // what the verdict rests on
 	configuration evidence.Fingerprint
@@ -188,7 +189,7 @@ func (r *Retest) early(ctx context.Context, err error) (Result, error) {
 // once is one attempt, from the gate to the record.
 func (r *Retest) once(ctx context.Context) (Result, error) {
 	run, stop := context.WithCancel(ctx)
-	r.old, r.uid, r.final, r.configuration = "", "", evidence.Evidence{}, evidence.Fingerprint{}
+	r.earlier, r.uid, r.final, r.configuration = nil, "", evidence.Evidence{}, evidence.Fingerprint{}
 	r.last = verdict.Verdict{}
 	r.live = r.follow(run)
 	defer r.live.wait()

@@ -78,6 +78,25 @@ func (s *server) set(change func(*server)) {
 	change(s)
 }
 
+// current is the watch that is open.
+func (s *server) current() *watch.RaceFreeFakeWatcher {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.watch
+}
+
+func (s *server) asked() []metav1.ListOptions {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.options)
+}
+
+func (s *server) listed() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lists
+}
+
 func pod(name, version string) corev1.Pod {
 	return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, ResourceVersion: version}}
 }
@@ -136,13 +155,13 @@ func TestMirrorWatches(t *testing.T) {
 		}
 		before := changes()
 		newer, other := pod("a", "2"), pod("b", "3")
-		s.watch.Modify(&newer)
+		s.current().Modify(&newer)
 		expect(t, m, "a@2")
-		s.watch.Add(&other)
+		s.current().Add(&other)
 		expect(t, m, "a@2", "b@3")
-		s.watch.Delete(&newer)
+		s.current().Delete(&newer)
 		expect(t, m, "b@3")
-		s.watch.Delete(&other)
+		s.current().Delete(&other)
 		expect(t, m)
 		if got := changes() - before; got != 4 {
 			t.Errorf("%d changes told, want 4", got)
@@ -150,7 +169,7 @@ func TestMirrorWatches(t *testing.T) {
 		if m.One() != nil || !m.Synced() {
 			t.Errorf("empty: one %v, synced %v", m.One(), m.Synced())
 		}
-		for _, o := range s.options {
+		for _, o := range s.asked() {
 			if o.FieldSelector != "metadata.name=a" || o.LabelSelector != "name=multus" {
 				t.Errorf("asked without the selectors: %+v", o)
 			}
@@ -162,8 +181,8 @@ func TestMirrorWatches(t *testing.T) {
 func TestMirrorResumes(t *testing.T) {
 	expired := &metav1.Status{Status: metav1.StatusFailure, Code: 410, Reason: metav1.StatusReasonExpired, Message: "too old"}
 	tests := map[string]func(s *server){
-		"the server closes the watch":             func(s *server) { s.watch.Stop() },
-		"the version is too old to go on":         func(s *server) { s.watch.Error(expired) },
+		"the server closes the watch":             func(s *server) { s.current().Stop() },
+		"the version is too old to go on":         func(s *server) { s.current().Error(expired) },
 		"the server is away for a while":          func(s *server) { away(s, 5*time.Second) },
 		"the server is away for longer than that": func(s *server) { away(s, 3*time.Minute) },
 	}
@@ -183,7 +202,7 @@ func TestMirrorResumes(t *testing.T) {
 				time.Sleep(2 * time.Second)
 				// A watch resumed from its version gets what came after it.
 				newest := pod("a", "10")
-				s.watch.Modify(&newest)
+				s.current().Modify(&newest)
 				expect(t, m, "a@10")
 				if m.Err() != nil || back > 3*time.Minute+time.Second {
 					t.Errorf("error %v, back after %s", m.Err(), back)
@@ -196,7 +215,7 @@ func TestMirrorResumes(t *testing.T) {
 // away ends the watch and answers nothing for that long.
 func away(s *server, d time.Duration) {
 	s.set(func(s *server) { s.listErr, s.watchErr = errAway, errAway })
-	s.watch.Stop()
+	s.current().Stop()
 	time.AfterFunc(d, func() { s.set(func(s *server) { s.listErr, s.watchErr = nil, nil }) })
 }
 
@@ -267,8 +286,8 @@ func TestMirrorPolls(t *testing.T) {
 				s.set(func(s *server) { s.listErr, s.pods, s.lists = nil, nil, 0 })
 				time.Sleep(10 * pollInterval)
 				expect(t, m)
-				if m.Err() != nil || !m.Synced() || s.lists < 9 || s.lists > 11 {
-					t.Errorf("error %v, synced %v, %d lists in ten seconds", m.Err(), m.Synced(), s.lists)
+				if m.Err() != nil || !m.Synced() || s.listed() < 9 || s.listed() > 11 {
+					t.Errorf("error %v, synced %v, %d lists in ten seconds", m.Err(), m.Synced(), s.listed())
 				}
 			})
 		})
@@ -282,7 +301,7 @@ func TestMirrorPollsOnceWatchingIsForbidden(t *testing.T) {
 		m, _ := follow(t, s)
 		expect(t, m, "a@1")
 		s.set(func(s *server) { s.watchErr, s.pods = errForbidden, []corev1.Pod{pod("a", "2")} })
-		s.watch.Stop()
+		s.current().Stop()
 		time.Sleep(5 * time.Second)
 		expect(t, m, "a@2")
 	})

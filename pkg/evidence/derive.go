@@ -27,6 +27,7 @@ func (l *loader) finish(o Options) (Evidence, error) {
 		head = &header{}
 	}
 	e.Canary, e.DaemonSet, e.CollectedAt = head.Canary, head.DaemonSet, head.CollectedAt
+	e.Before = head.Before
 	e.Canary.override(o.Canary)
 	e.DaemonSet.override(o.DaemonSet)
 	for _, r := range slices.Concat(head.Collected, o.Collected) {

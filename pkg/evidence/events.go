@@ -13,20 +13,26 @@ func EventTime(ev *corev1.Event) time.Time {
 	if ev.Series != nil && !ev.Series.LastObservedTime.IsZero() {
 		return ev.Series.LastObservedTime.Time
 	}
-	for _, t := range []time.Time{ev.LastTimestamp.Time, ev.EventTime.Time, ev.FirstTimestamp.Time} {
-		if !t.IsZero() {
-			return t
-		}
+	switch {
+	case !ev.LastTimestamp.IsZero():
+		return ev.LastTimestamp.Time
+	case !ev.EventTime.IsZero():
+		return ev.EventTime.Time
+	case !ev.FirstTimestamp.IsZero():
+		return ev.FirstTimestamp.Time
 	}
 	return ev.CreationTimestamp.Time
 }
 
 // EventFirstTime is when an event was first seen.
 func EventFirstTime(ev *corev1.Event) time.Time {
-	for _, t := range []time.Time{ev.FirstTimestamp.Time, ev.EventTime.Time, ev.CreationTimestamp.Time} {
-		if !t.IsZero() {
-			return t
-		}
+	switch {
+	case !ev.FirstTimestamp.IsZero():
+		return ev.FirstTimestamp.Time
+	case !ev.EventTime.IsZero():
+		return ev.EventTime.Time
+	case !ev.CreationTimestamp.IsZero():
+		return ev.CreationTimestamp.Time
 	}
 	return EventTime(ev)
 }

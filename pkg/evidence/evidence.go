@@ -83,6 +83,10 @@ type Evidence struct {
 	// Collected says which resources were looked at: one that is listed and has
 	// no object means "looked, none there"; one not listed means "not looked".
 	Collected map[Resource]bool
+	// Before is the configuration just before the canary was created, where the
+	// run that created it collected the evidence; nil elsewhere. A result counts
+	// only if nothing of it changed during the attempt.
+	Before *Fingerprint
 
 	Pods                []corev1.Pod
 	Events              []corev1.Event // events.k8s.io/v1 ones are converted on load

@@ -45,7 +45,8 @@ type header struct {
 	Canary      Ref       `json:"canary"`
 	DaemonSet   Ref       `json:"daemonSet"`
 	// Collected is nil where the document does not say.
-	Collected []Resource `json:"collected"`
+	Collected []Resource   `json:"collected"`
+	Before    *Fingerprint `json:"before,omitempty"`
 }
 
 // Load reads evidence: the documents of Save, or any objects as kubectl prints

@@ -63,7 +63,7 @@ func refusedByYAML(r rune) bool {
 func (e *Evidence) documents() []any {
 	docs := []any{header{
 		APIVersion: APIVersion, Kind: Kind, CollectedAt: e.CollectedAt,
-		Canary: e.Canary, DaemonSet: e.DaemonSet, Collected: e.collectedList(),
+		Canary: e.Canary, DaemonSet: e.DaemonSet, Collected: e.collectedList(), Before: e.Before,
 	}}
 	docs = appendTyped(docs, e.DaemonSets, func(o *appsv1.DaemonSet) { o.TypeMeta = typeMeta("apps/v1", "DaemonSet") })
 	docs = appendTyped(docs, e.ControllerRevisions, func(o *appsv1.ControllerRevision) { o.TypeMeta = typeMeta("apps/v1", "ControllerRevision") })

@@ -18,7 +18,8 @@ func CrossCheck(v Verdict, before, after evidence.Fingerprint) Verdict {
 	for _, change := range changes {
 		v.Lines = append(v.Lines, Line{Source: "configuration", Text: change})
 	}
-	if v.Outcome == Inconclusive {
+	// A daemon that is killed again and again is the change itself.
+	if v.Outcome == Inconclusive || v.Cause == DaemonOOM {
 		return v
 	}
 	v.Message = "the result (" + string(v.Outcome) + ", " + string(v.Cause) + ") does not count, because the configuration changed during the attempt: " +

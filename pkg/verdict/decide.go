@@ -40,9 +40,18 @@ const RunningGrace = 5 * time.Second
 //     without Multus or wait for a rollout; else nothing is wrong yet.
 //
 // A pass or a fail that was reached before the present configuration came into
-// being is a stale attempt.
+// being is a stale attempt, and so is one during which the configuration changed
+// (CrossCheck), where the evidence knows what it was before.
 func Decide(e evidence.Evidence, now time.Time) Verdict {
-	s := newScene(&e, now)
+	v := decide(&e, now)
+	if e.Before == nil {
+		return v
+	}
+	return CrossCheck(v, *e.Before, evidence.FingerprintOf(e))
+}
+
+func decide(e *evidence.Evidence, now time.Time) Verdict {
+	s := newScene(e, now)
 	for _, rule := range []func(*scene) *finding{
 		absent, going, unscheduled, unreadable, succeeded, failed, stranded, waiting, sandboxFault, volumeBlocked,
 	} {

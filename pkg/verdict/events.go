@@ -101,7 +101,27 @@ func (s *scene) sortIn(ev *corev1.Event) {
 
 // sortEvents orders by time and, where that is equal, by what cannot change
 // with the order of the documents.
-func sortEvents(list []*corev1.Event) { slices.SortFunc(list, compareEvents) }
+func sortEvents(list []*corev1.Event) {
+	type timed struct {
+		at time.Time
+		ev *corev1.Event
+	}
+	// The time of each is worked out once: a node that fails for hours leaves
+	// thousands.
+	order := make([]timed, len(list))
+	for i, ev := range list {
+		order[i] = timed{evidence.EventTime(ev), ev}
+	}
+	slices.SortFunc(order, func(a, b timed) int {
+		if c := a.at.Compare(b.at); c != 0 {
+			return c
+		}
+		return compareEvents(a.ev, b.ev)
+	})
+	for i, o := range order {
+		list[i] = o.ev
+	}
+}
 
 func compareEvents(a, b *corev1.Event) int {
 	if c := evidence.EventTime(a).Compare(evidence.EventTime(b)); c != 0 {

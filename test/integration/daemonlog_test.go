@@ -102,7 +102,7 @@ func logs(a asked) bool { return strings.HasSuffix(a.url.Path, "/log") }
 // A log that has grown beyond what is read is read once, not again and again.
 func TestLongDaemonLogIsReadOnce(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, "long-log", scriptednode.Options{Plan: scriptednode.Plan{scriptednode.NeverFinishes()}})
+	s := newSite(t, "long-log", scriptednode.Options{})
 	p := s.behindProxy()
 	line := []byte("2026-01-02T03:04:05Z [verbose] " + strings.Repeat("x", 1000) + "\n")
 	p.on(-1, logs, func(w http.ResponseWriter, r *http.Request, _ http.Handler) {
@@ -116,7 +116,9 @@ func TestLongDaemonLogIsReadOnce(t *testing.T) {
 			}
 		}
 	})
-	out := s.retest("-f", s.manifest, "--timeout", "5s")
+	check(t, s.node.RestartDaemonSet(t.Context(), scriptednode.Daemon{}))
+	eventually(t, "the new daemon is Ready", func() bool { return len(s.node.Journal().Of(scriptednode.DaemonReady)) > 0 })
+	out := s.retest("-f", s.manifest, "--timeout", "8s")
 	if out.code != 4 {
 		t.Errorf("exit code %d\n%s", out.code, out.stderr)
 	}

@@ -210,16 +210,22 @@ func newRollbackSite(t *testing.T, server *apiserver.Server, name string, change
 	return s
 }
 
-// restore makes the site again after a rollback has taken it away.
+// restore makes the site again after a rollback has taken it away. The node is
+// a new one: the old one's controller would make what Apply makes.
 func (s *rollbackSite) restore() {
 	s.t.Helper()
+	s.node.Stop()
+	check(s.t, s.node.Err())
 	config, err := s.server.Config()
 	check(s.t, err)
 	check(s.t, scriptednode.InstallCRD(s.t.Context(), config))
 	check(s.t, s.Apply(s.t.Context(), config))
 	check(s.t, os.RemoveAll(filepath.Join(s.files.dir, rollback.BackupDir)))
 	check(s.t, os.RemoveAll(s.state))
-	s.node.WriteConf()
+	s.node, err = scriptednode.New(config, s.Site, scriptednode.Options{Pods: s.files.pods})
+	check(s.t, err)
+	s.files.node = s.node
+	check(s.t, s.node.Start(s.t.Context()))
 	s.createCanary(corev1.PodSucceeded)
 }
 
