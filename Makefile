@@ -15,7 +15,7 @@ test: unit lint integration ## unit tests, lint and integration tests
 
 .PHONY: unit
 unit: ## unit tests alone, with the race detector
-	$(GO) test -race ./cmd/... ./pkg/...
+	$(GO) test -race ./cmd/... ./pkg/... ./test/cases/... ./test/lab/...
 
 .PHONY: integration
 integration: build ## the built binary against a real API server

@@ -92,7 +92,7 @@ func (d *daemonLog) update(change func()) {
 func (r *Retest) followLog(ctx context.Context, d *daemonLog, started time.Time) {
 	options := &corev1.PodLogOptions{
 		Container: d.container, Follow: true, LimitBytes: ptr.To[int64](logBytes),
-		SinceTime: ptr.To(metav1.NewTime(started)),
+		SinceTime: new(metav1.NewTime(started)),
 	}
 	for ctx.Err() == nil {
 		stream, err := r.Clients.Core.Pods(d.pod.Namespace).GetLogs(d.pod.Name, options).Stream(ctx)

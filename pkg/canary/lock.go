@@ -167,11 +167,11 @@ func (r *Retest) lease(current *coordinationv1.Lease) *coordinationv1.Lease {
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: r.Canary.Namespace, Name: r.Canary.Name}}
 	if current != nil {
 		lease = current.DeepCopy()
-		lease.Spec.LeaseTransitions = ptr.To(ptr.Deref(lease.Spec.LeaseTransitions, 0) + 1)
+		lease.Spec.LeaseTransitions = new(ptr.Deref(lease.Spec.LeaseTransitions, 0) + 1)
 	}
 	metav1.SetMetaDataAnnotation(&lease.ObjectMeta, processAnnot, r.Process.String())
 	now := metav1.NewMicroTime(r.now())
-	lease.Spec.HolderIdentity = ptr.To(r.Holder)
+	lease.Spec.HolderIdentity = new(r.Holder)
 	lease.Spec.LeaseDurationSeconds = ptr.To(int32(leaseDuration / time.Second))
 	lease.Spec.AcquireTime, lease.Spec.RenewTime = &now, &now
 	return lease
@@ -203,7 +203,7 @@ func (r *Retest) renewOnce(ctx context.Context, lease *coordinationv1.Lease) (*c
 	ctx, cancel := context.WithTimeout(ctx, leaseRenewal)
 	defer cancel()
 	lease = lease.DeepCopy()
-	lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(r.now()))
+	lease.Spec.RenewTime = new(metav1.NewMicroTime(r.now()))
 	renewed, err := r.leases().Update(ctx, lease, metav1.UpdateOptions{FieldManager: FieldManager})
 	switch {
 	case err == nil:
@@ -249,7 +249,7 @@ func (r *Retest) release(lease *coordinationv1.Lease) {
 
 func (r *Retest) releaseOnce(ctx context.Context, lease *coordinationv1.Lease) error {
 	lease = lease.DeepCopy()
-	lease.Spec.HolderIdentity = ptr.To("")
+	lease.Spec.HolderIdentity = new("")
 	_, err := r.leases().Update(ctx, lease, metav1.UpdateOptions{FieldManager: FieldManager})
 	return err
 }

@@ -27,7 +27,7 @@ func lease(renewed time.Duration, process string) *coordinationv1.Lease {
 			Annotations: map[string]string{processAnnot: process},
 		},
 		Spec: coordinationv1.LeaseSpec{
-			HolderIdentity: ptr.To("bob@rack"), LeaseDurationSeconds: ptr.To[int32](60),
+			HolderIdentity: new("bob@rack"), LeaseDurationSeconds: ptr.To[int32](60),
 			AcquireTime: &at, RenewTime: &at,
 		},
 	}
@@ -83,7 +83,7 @@ func TestLockIsRefusedWhileItsHolderLives(t *testing.T) {
 				if test.renews {
 					time.AfterFunc(leaseRenewal, func() {
 						w.editLease(func(l *coordinationv1.Lease) {
-							l.Spec.RenewTime = ptr.To(metav1.NewMicroTime(l.Spec.RenewTime.Add(leaseRenewal)))
+							l.Spec.RenewTime = new(metav1.NewMicroTime(l.Spec.RenewTime.Add(leaseRenewal)))
 						})
 					})
 				}
@@ -211,7 +211,7 @@ func TestLockLostStopsTheRun(t *testing.T) {
 		"another run has taken it over": {
 			happens: func(w *world) {
 				w.editLease(func(l *coordinationv1.Lease) {
-					l.Spec.HolderIdentity, l.Annotations[processAnnot] = ptr.To("bob@rack"), "machine-2/7"
+					l.Spec.HolderIdentity, l.Annotations[processAnnot] = new("bob@rack"), "machine-2/7"
 				})
 			},
 			says: "the lock was taken over by bob@rack",
@@ -254,7 +254,7 @@ func TestLockRaces(t *testing.T) {
 		},
 		"another run takes the free Lease first": func(w *world) {
 			free := lease(time.Hour, "machine-2/7")
-			free.Spec.HolderIdentity = ptr.To("")
+			free.Spec.HolderIdentity = new("")
 			check(w.t, w.tracker.Create(leasesResource, free, free.Namespace))
 			w.fail("update", "leases", apierrors.NewConflict(leasesResource.GroupResource(), "vlan50-canary", errors.New("modified")))
 		},

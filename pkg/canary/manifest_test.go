@@ -1,6 +1,7 @@
 package canary
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -66,7 +67,7 @@ func TestFromLive(t *testing.T) {
 	want := live.DeepCopy()
 
 	live.UID, live.ResourceVersion, live.Generation = "uid", "7", 2
-	live.CreationTimestamp, live.DeletionTimestamp = metav1.Now(), ptr.To(metav1.Now())
+	live.CreationTimestamp, live.DeletionTimestamp = metav1.Now(), new(metav1.Now())
 	live.DeletionGracePeriodSeconds = ptr.To[int64](30)
 	live.Finalizers = []string{"example.com/held"}
 	live.ManagedFields = managedBy("kubectl-client-side-apply")
@@ -147,9 +148,7 @@ func TestRecorded(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "uid-1", Annotations: map[string]string{}}}
-			for key, value := range noted {
-				pod.Annotations[key] = value
-			}
+			maps.Copy(pod.Annotations, noted)
 			pod.Annotations[test.key] = test.value
 			record, err := Recorded(pod)
 			if test.want == "" {

@@ -74,7 +74,7 @@ func (r *Retest) fingerprintBefore(final evidence.Evidence) evidence.Fingerprint
 	before := r.baseline
 	before.Canary = final.Canary
 	if pod := final.CanaryPod(); pod != nil {
-		before.Pods = append(before.Pods[:len(before.Pods):len(before.Pods)], *pod)
+		before.Pods = append(slices.Clip(before.Pods), *pod)
 	}
 	// The node's boot is seen at the end only.
 	before.Nodes = nil

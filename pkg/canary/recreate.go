@@ -26,29 +26,29 @@ const (
 
 // remove deletes the old canary and waits until its UID is gone from the API.
 // It never forces: while kubelet holds the Pod, the address is held too.
-func (r *Retest) remove(ctx context.Context) (*verdict.Verdict, error) {
+func (r *Retest) remove(ctx context.Context) error {
 	if err := r.canaryKnown(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	old := r.live.canary.One()
 	if old == nil {
-		return nil, r.save()
+		return r.save()
 	}
 	r.earlier = append(r.earlier, old.UID)
 	if err := r.secure(ctx, old); err != nil {
-		return nil, err
+		return err
 	}
 	r.followEvents(old.UID)
 	if err := r.delete(ctx, old); err != nil {
-		return nil, err
+		return err
 	}
 	if err := r.waitGone(ctx, old.UID); err != nil {
-		return nil, err
+		return err
 	}
 	r.attempt.Gone = r.now()
 	r.leave("Pod %s was deleted and is not created again; its manifest is saved in %s: run the same command again to go on", r.Canary, r.saved)
 	r.notef(StepDelete, "Pod %s (UID %s) is gone", r.Canary, old.UID)
-	return nil, nil
+	return nil
 }
 
 // secure makes sure that what is deleted now can be created again as it is now:
@@ -153,7 +153,7 @@ func (r *Retest) deleteOnce(ctx context.Context, pod *corev1.Pod, dryRun bool) e
 	ctx, cancel := uncut(ctx)
 	defer cancel()
 	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{
-		UID: ptr.To(pod.UID), ResourceVersion: ptr.To(pod.ResourceVersion),
+		UID: new(pod.UID), ResourceVersion: new(pod.ResourceVersion),
 	}}
 	if dryRun {
 		options.DryRun = []string{metav1.DryRunAll}

@@ -210,8 +210,8 @@ func (r *Retest) attemptOnce(ctx context.Context) (verdict.Verdict, error) {
 	if blocked, err := r.gate(ctx); blocked != nil || err != nil {
 		return value(blocked), err
 	}
-	if blocked, err := r.remove(ctx); blocked != nil || err != nil {
-		return value(blocked), err
+	if err := r.remove(ctx); err != nil {
+		return verdict.Verdict{}, err
 	}
 	// The old Pod's grace period was time enough for the daemon to go away.
 	if blocked, err := r.gate(ctx); blocked != nil || err != nil {

@@ -138,7 +138,7 @@ func (s *snapshot) logs() error {
 	if name == "" {
 		return nil
 	}
-	options := &corev1.PodLogOptions{Container: name, LimitBytes: ptr.To[int64](logBytes), SinceTime: ptr.To(metav1.NewTime(started))}
+	options := &corev1.PodLogOptions{Container: name, LimitBytes: ptr.To[int64](logBytes), SinceTime: new(metav1.NewTime(started))}
 	if text, err := readLog(s.ctx, s.clients, daemon, options); err == nil {
 		s.e.PodLogs = append(s.e.PodLogs, evidence.PodLog{
 			Pod:       evidence.Ref{Namespace: daemon.Namespace, Name: daemon.Name, UID: daemon.UID},

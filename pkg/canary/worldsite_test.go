@@ -155,7 +155,7 @@ func failedCanary() *corev1.Pod {
 }
 
 func managedBy(manager string) []metav1.ManagedFieldsEntry {
-	return []metav1.ManagedFieldsEntry{{Manager: manager, Time: ptr.To(metav1.Now())}}
+	return []metav1.ManagedFieldsEntry{{Manager: manager, Time: new(metav1.Now())}}
 }
 
 // newObject is an empty object of the kind that is watched.
@@ -215,7 +215,7 @@ func (w *world) play(pod *corev1.Pod, after time.Duration, change func(*corev1.P
 
 func (w *world) scheduled(pod *corev1.Pod) {
 	pod.Spec.NodeName = "node-a"
-	pod.Status.StartTime = ptr.To(metav1.Now())
+	pod.Status.StartTime = new(metav1.Now())
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}}
 }
 

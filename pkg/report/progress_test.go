@@ -36,12 +36,6 @@ func TestEventsAreOneObjectALine(t *testing.T) {
 	}
 }
 
-func TestQuietTellsNothing(t *testing.T) {
-	var progress report.Progress = report.Quiet{}
-	progress.Note(canary.Note{Text: "x"})
-	progress.Close()
-}
-
 // screen is a terminal of one line: what stands on it now, and what has
 // scrolled up.
 type screen struct {

@@ -118,8 +118,8 @@ func fill(v reflect.Value) {
 		if v.Type() == reflect.TypeFor[time.Time]() {
 			return
 		}
-		for i := range v.NumField() {
-			fill(v.Field(i))
+		for _, field := range v.Fields() {
+			fill(field)
 		}
 	case reflect.Slice:
 		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
@@ -144,9 +144,9 @@ func visit(v reflect.Value, each func(string)) {
 			visit(v.Elem(), each)
 		}
 	case reflect.Struct:
-		for i := range v.NumField() {
+		for _, field := range v.Fields() {
 			if v.Type() != reflect.TypeFor[time.Time]() {
-				visit(v.Field(i), each)
+				visit(field, each)
 			}
 		}
 	case reflect.Slice:

@@ -165,11 +165,12 @@ func (t StatusScreen) freshness(canaries []v1alpha1.CanaryStatus) []v1alpha1.Sta
 		}
 		mark := freshnessMark(c.Freshness)
 		subject := cmp.Or(string(c.Freshness), "nothing")
-		switch {
-		case c.Freshness == v1alpha1.Fresh:
+		switch c.Freshness {
+		case v1alpha1.Fresh:
 			lines = append(lines, v1alpha1.StatusLine{Mark: mark, Subject: subject, Text: who + "nothing that the verdict of " + t.since(c) + " rests on has changed"})
-		case c.Freshness == "":
+		case "":
 			lines = append(lines, v1alpha1.StatusLine{Mark: mark, Subject: subject, Text: who + "there is no verdict that could hold"})
+		case v1alpha1.Stale, v1alpha1.FreshnessUnknown: // the changes below tell
 		}
 		for _, change := range c.Changes {
 			lines = append(lines, v1alpha1.StatusLine{Mark: mark, Subject: subject, Text: who + change})

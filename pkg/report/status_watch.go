@@ -65,7 +65,7 @@ func (l *StatusLog) Show(document *v1alpha1.SiteStatus, now time.Time) {
 		text = fmt.Sprintf("%-9s %s %s", section, StatusScreen{}.mark(mark), Line(text))
 		told[text] = true
 		well := mark == v1alpha1.MarkOK || mark == v1alpha1.MarkNone
-		if !l.told[text] && !(first && well && section != "state") {
+		if !l.told[text] && (!first || !well || section == "state") {
 			fmt.Fprintf(l.Out, "%s  %s\n", now.UTC().Format(time.TimeOnly), text)
 		}
 	}

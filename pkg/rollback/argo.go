@@ -42,7 +42,7 @@ func readApplication(object *unstructured.Unstructured) (app argocd.Application,
 		return app, err
 	}
 	if err := json.Unmarshal(data, &app); err != nil {
-		return app, fmt.Errorf("Application %s/%s: %w", object.GetNamespace(), object.GetName(), err)
+		return app, fmt.Errorf("the Application %s/%s: %w", object.GetNamespace(), object.GetName(), err)
 	}
 	return app, nil
 }

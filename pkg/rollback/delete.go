@@ -101,7 +101,7 @@ func passing(err error) bool {
 func (r *Rollback) deleteOnce(ctx context.Context, object Object, dryRun bool) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
 	defer cancel()
-	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: ptr.To(object.UID)}}
+	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: new(object.UID)}}
 	if object.Kind.Workload {
 		options.PropagationPolicy = ptr.To(metav1.DeletePropagationForeground)
 	}

@@ -90,7 +90,7 @@ func (g Ground) nodePod(job nodeJob) *corev1.Pod {
 		SecurityContext: &corev1.SecurityContext{
 			// The confs belong to root and are nobody else's to read.
 			RunAsUser: ptr.To[int64](0), RunAsGroup: ptr.To[int64](0),
-			Privileged: ptr.To(false), AllowPrivilegeEscalation: ptr.To(false), ReadOnlyRootFilesystem: ptr.To(true),
+			Privileged: new(false), AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
 			Capabilities:   &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 		},
@@ -115,7 +115,7 @@ func (g Ground) nodePod(job nodeJob) *corev1.Pod {
 func (g Ground) probePod(name, node string) *corev1.Pod {
 	pod := g.pod(name, node, ProbeRole, probeDeadline)
 	pod.Spec.SecurityContext = &corev1.PodSecurityContext{
-		RunAsNonRoot: ptr.To(true), RunAsUser: ptr.To[int64](65532), RunAsGroup: ptr.To[int64](65532),
+		RunAsNonRoot: new(true), RunAsUser: ptr.To[int64](65532), RunAsGroup: ptr.To[int64](65532),
 		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 	}
 	pod.Spec.Containers = []corev1.Container{{
@@ -123,7 +123,7 @@ func (g Ground) probePod(name, node string) *corev1.Pod {
 		Command:   []string{"/bin/sleep", "120"},
 		Resources: smallResources(),
 		SecurityContext: &corev1.SecurityContext{
-			AllowPrivilegeEscalation: ptr.To(false), ReadOnlyRootFilesystem: ptr.To(true),
+			AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
 			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 		},
 	}}
@@ -140,10 +140,10 @@ func (g Ground) pod(name, node, role string, deadline time.Duration) *corev1.Pod
 		Spec: corev1.PodSpec{
 			NodeName:                      node,
 			RestartPolicy:                 corev1.RestartPolicyNever,
-			ActiveDeadlineSeconds:         ptr.To(int64(deadline / time.Second)),
+			ActiveDeadlineSeconds:         new(int64(deadline / time.Second)),
 			TerminationGracePeriodSeconds: ptr.To[int64](1),
-			AutomountServiceAccountToken:  ptr.To(false),
-			EnableServiceLinks:            ptr.To(false),
+			AutomountServiceAccountToken:  new(false),
+			EnableServiceLinks:            new(false),
 			ImagePullSecrets:              g.PullSecrets,
 			// No taint may drive it away.
 			Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},

@@ -149,7 +149,7 @@ func (r *Rollback) deletePod(ctx context.Context, pod *corev1.Pod) error {
 	pods := r.Clients.Core.Pods(pod.Namespace)
 	options := metav1.DeleteOptions{}
 	if pod.UID != "" {
-		options.Preconditions = &metav1.Preconditions{UID: ptr.To(pod.UID)}
+		options.Preconditions = &metav1.Preconditions{UID: new(pod.UID)}
 	}
 	var err error
 	for {
@@ -161,7 +161,7 @@ func (r *Rollback) deletePod(ctx context.Context, pod *corev1.Pod) error {
 			break
 		}
 	}
-	return fmt.Errorf("the Pod %s/%s could not be deleted (%v); the node ends it by itself after %s: delete it with kubectl",
+	return fmt.Errorf("the Pod %s/%s could not be deleted (%w); the node ends it by itself after %s: delete it with kubectl",
 		pod.Namespace, pod.Name, err, time.Duration(ptr.Deref(pod.Spec.ActiveDeadlineSeconds, 0))*time.Second)
 }
 

@@ -126,7 +126,7 @@ func (c *collector) networks(ctx context.Context) error {
 	if c.canaryPod != nil {
 		selections, err := multus.RequestedNetworks(c.canaryPod)
 		if err != nil && !errors.Is(err, multus.ErrNoNetworks) {
-			return fmt.Errorf("Pod %s: %w", c.Canary, err)
+			return fmt.Errorf("the Pod %s: %w", c.Canary, err)
 		}
 		for _, selection := range selections {
 			wanted[selection.Network()] = true

@@ -28,7 +28,7 @@ func TestProgress(t *testing.T) {
 			"the Multus DaemonSet is not there",
 		},
 		{
-			"being deleted", onDaemonSet(func(ds *appsv1.DaemonSet) { ds.DeletionTimestamp = ptr.To(metav1.NewTime(noon)) }),
+			"being deleted", onDaemonSet(func(ds *appsv1.DaemonSet) { ds.DeletionTimestamp = new(metav1.NewTime(noon)) }),
 			Blocked, verdict.RolloutStuck, "DaemonSet kube-system/kube-multus-ds is being deleted",
 		},
 		{
@@ -60,13 +60,13 @@ func TestProgress(t *testing.T) {
 			Waiting, verdict.RolloutInProgress, "DaemonSet kube-system/kube-multus-ds has no Pod on node node-a yet",
 		},
 		{
-			"the Pod is going", onA(func(pod *corev1.Pod) { pod.DeletionTimestamp = ptr.To(metav1.NewTime(noon)) }),
+			"the Pod is going", onA(func(pod *corev1.Pod) { pod.DeletionTimestamp = new(metav1.NewTime(noon)) }),
 			Waiting, verdict.RolloutInProgress, "daemon Pod multus-a is terminating",
 		},
 		{
 			"the old Pod is still there beside the new one", func(o *Observation) {
 				old := daemon(o.DaemonSet, "multus-0", "node-a")
-				old.DeletionTimestamp = ptr.To(metav1.NewTime(noon))
+				old.DeletionTimestamp = new(metav1.NewTime(noon))
 				o.Pods = append(o.Pods, old)
 			},
 			Waiting, verdict.RolloutInProgress, "daemon Pod multus-0 is terminating",
@@ -254,7 +254,7 @@ func TestProgressOfARestart(t *testing.T) {
 	step(Waiting, "daemon Pod multus-a is of revision rev3, the newest is rev4", func() {
 		o.Revisions = append(o.Revisions, revision(o.DaemonSet, "rev4", 4))
 	})
-	step(Waiting, "daemon Pod multus-a is terminating", func() { o.Pods[1].DeletionTimestamp = ptr.To(metav1.NewTime(noon)) })
+	step(Waiting, "daemon Pod multus-a is terminating", func() { o.Pods[1].DeletionTimestamp = new(metav1.NewTime(noon)) })
 	step(Waiting, "DaemonSet kube-system/kube-multus-ds has no Pod on node node-a yet", func() { o.Pods = o.Pods[:1] })
 	step(Waiting, "daemon Pod multus-c is not Ready (kube-multus: PodInitializing)", func() {
 		pod := daemon(o.DaemonSet, "multus-c", "node-a")

@@ -3,6 +3,7 @@ package status
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -99,7 +100,5 @@ func (c *Canary) share(s *evidence.Evidence) {
 	e.DaemonSets, e.ControllerRevisions, e.Nodes, e.CRDs = s.DaemonSets, s.ControllerRevisions, s.Nodes, s.CRDs
 	e.Pods = append(e.Pods, s.Pods...)
 	e.PodLogs = append(e.PodLogs, s.PodLogs...)
-	for resource, looked := range s.Collected {
-		e.Collected[resource] = looked
-	}
+	maps.Copy(e.Collected, s.Collected)
 }

@@ -82,7 +82,7 @@ func readLog(ctx context.Context, clients *cluster.Clients, pod *corev1.Pod, fol
 	name, instance, started := rollout.DaemonContainer(pod)
 	state := rollout.DaemonLog{Container: instance}
 	stream, err := clients.Core.Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{
-		Container: name, Follow: follow, LimitBytes: ptr.To[int64](logBytes), SinceTime: ptr.To(metav1.NewTime(started)),
+		Container: name, Follow: follow, LimitBytes: ptr.To[int64](logBytes), SinceTime: new(metav1.NewTime(started)),
 	}).Stream(ctx)
 	if err != nil {
 		state.Unreadable = unreadable(ctx, err)

@@ -3,6 +3,7 @@ package status
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -91,9 +92,7 @@ func claimantsOf(d *Data) []*claimant {
 		selection := multus.Selection{NetworkSelectionElement: nadv1.NetworkSelectionElement{Namespace: n.Namespace, Name: n.Name}}
 		wires[address.Segment(selection, conf)] = true
 	}
-	for name, conf := range d.OtherNetworks {
-		confs[name] = conf
-	}
+	maps.Copy(confs, d.OtherNetworks)
 	canaries := map[types.NamespacedName]bool{}
 	for _, c := range d.Canaries {
 		canaries[types.NamespacedName{Namespace: c.Evidence.Canary.Namespace, Name: c.Evidence.Canary.Name}] = true

@@ -47,7 +47,7 @@ func canaryStatus(d *Data, c *Canary, now time.Time) v1alpha1.CanaryStatus {
 	status.State = stateOf(status.Freshness, word.Outcome)
 	status.Mark = markOf(status.State)
 	status.Proof = proof(live.Lines)
-	status.Lines = []v1alpha1.StatusLine{podLine(pod), verdictLine(&status, word, record), attachmentLine(pod, e, live)}
+	status.Lines = []v1alpha1.StatusLine{podLine(pod), verdictLine(word, record), attachmentLine(pod, e, live)}
 	return status
 }
 
@@ -150,7 +150,7 @@ func podLine(pod *corev1.Pod) v1alpha1.StatusLine {
 }
 
 // verdictLine tells the verdict with its cause; one from the record says so.
-func verdictLine(status *v1alpha1.CanaryStatus, word verdict.Verdict, record *canary.Record) v1alpha1.StatusLine {
+func verdictLine(word verdict.Verdict, record *canary.Record) v1alpha1.StatusLine {
 	mark := v1alpha1.MarkWarn
 	switch word.Outcome {
 	case verdict.Pass:

@@ -68,7 +68,8 @@ func TestCausesThatMayPass(t *testing.T) {
 		"daemon-silent": {"daemon silent", scriptednode.DaemonUnreachable(0), nil, []string{"--timeout", "12s"}, 4, "inconclusive", "daemon-unreachable", "deadline"},
 		"volume-missing": {
 			"volume missing", scriptednode.MountFailed("guard", `configmap "egress-guard" not found`), nil,
-			[]string{"--timeout", "12s"}, 4, "inconclusive", "volume-mount", "egress-guard",
+			[]string{"--timeout", "12s"},
+			4, "inconclusive", "volume-mount", "egress-guard",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -162,7 +162,7 @@ func TestHeldLock(t *testing.T) {
 		lease := s.heldBy("bob@elsewhere", 5*time.Minute)
 		run := s.start("canary", "retest", "-o", "json", "-f", s.manifest)
 		run.waitFor("watching for")
-		lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(time.Now().Add(-5 * time.Minute)))
+		lease.Spec.RenewTime = new(metav1.NewMicroTime(time.Now().Add(-5 * time.Minute)))
 		_, err := s.client.CoordinationV1().Leases(s.Namespace).Update(t.Context(), lease, metav1.UpdateOptions{})
 		check(t, err)
 		run.wait().expectError(t, 5, "bob@elsewhere")

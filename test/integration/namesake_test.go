@@ -163,7 +163,11 @@ func TestOldUIDIsNotHeard(t *testing.T) {
 		if s.pod().Annotations["k8s.v1.cni.cncf.io/network-status"] == "" {
 			t.Fatal("the canary has none to forge with")
 		}
-		out := s.retest("--timeout", "3s")
+		// Long enough for the creation on a busy machine; what comes after is silence.
+		out := s.retest("--timeout", "20s")
+		if !strings.Contains(out.stderr, "created Pod") {
+			t.Fatalf("the canary was not created in time:\n%s", out.stderr)
+		}
 		document := out.verdict(t)
 		if document.Status.Verdict != "inconclusive" || out.code != 4 {
 			t.Errorf("a Pod that does nothing got %s (%s), exit code %d", document.Status.Verdict, document.Status.Cause, out.code)

@@ -4,6 +4,7 @@ package integration
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -21,6 +22,7 @@ func to(method, path string) match {
 
 // deletes, creates and reads match what a retest does to the canary's Pod.
 func (s *site) deletes() match { return to(http.MethodDelete, "/pods/"+s.Canary) }
+
 func (s *site) creates() match {
 	return to(http.MethodPost, "/api/v1/namespaces/"+s.Namespace+"/pods")
 }
@@ -53,9 +55,7 @@ func then(do func()) play {
 }
 
 func copyAnswer(w http.ResponseWriter, answer *httptest.ResponseRecorder) {
-	for key, values := range answer.Header() {
-		w.Header()[key] = values
-	}
+	maps.Copy(w.Header(), answer.Header())
 	w.WriteHeader(answer.Code)
 	_, _ = w.Write(answer.Body.Bytes())
 }

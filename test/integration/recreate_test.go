@@ -69,7 +69,7 @@ func TestDeletionWithAWrongPreconditionIsRefused(t *testing.T) {
 	old := s.createCanary(corev1.PodSucceeded)
 	for name, preconditions := range map[string]*metav1.Preconditions{
 		"wrong UID":             {UID: ptr.To(types.UID("11111111-2222-3333-4444-555555555555"))},
-		"wrong resourceVersion": {UID: &old.UID, ResourceVersion: ptr.To("1")},
+		"wrong resourceVersion": {UID: &old.UID, ResourceVersion: new("1")},
 	} {
 		err := s.client.CoreV1().Pods(s.Namespace).Delete(t.Context(), s.Canary, metav1.DeleteOptions{Preconditions: preconditions})
 		if !apierrors.IsConflict(err) {

@@ -132,20 +132,20 @@ type RollbackObject struct {
 // DeepCopyObject implements runtime.Object; see CanaryVerdict.
 func (in *RollbackPlan) DeepCopyObject() runtime.Object {
 	out := *in
-	in.ObjectMeta.DeepCopyInto(&out.ObjectMeta) //nolint:staticcheck // the selector says whose copy it is
+	in.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
 	return &out
 }
 
 // DeepCopyObject implements runtime.Object; see CanaryVerdict.
 func (in *RollbackResult) DeepCopyObject() runtime.Object {
 	out := *in
-	in.ObjectMeta.DeepCopyInto(&out.ObjectMeta) //nolint:staticcheck // the selector says whose copy it is
+	in.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
 	return &out
 }
 
 // DeepCopyObject implements runtime.Object; see CanaryVerdict.
 func (in *RollbackStatus) DeepCopyObject() runtime.Object {
 	out := *in
-	in.ObjectMeta.DeepCopyInto(&out.ObjectMeta) //nolint:staticcheck // the selector says whose copy it is
+	in.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
 	return &out
 }
