@@ -47,8 +47,10 @@ type RollbackOptions struct {
 func newCmdRollback(configFlags *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
 	flags := &RollbackFlags{config: configFlags, result: newResultFlags(), dryRun: string(canary.DryRunNone)}
 	command := &cobra.Command{
-		Use:   "rollback",
-		Short: "Take Multus away without breaking a node, or put its conf back",
+		Use: "rollback",
+		// Not listed until its tests on a real node are complete.
+		Hidden: true,
+		Short:  "Take Multus away without breaking a node, or put its conf back",
 		Long: strings.TrimSpace(`
 Take Multus away without ever leaving a node on which no Pod can start.
 

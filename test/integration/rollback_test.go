@@ -189,7 +189,7 @@ func TestRollbackOnADamagedNode(t *testing.T) {
 	})
 	t.Run("the daemon writes its conf again in mid-run", func(t *testing.T) {
 		again, probes := true, len(s.files.probes)
-		s.files.before = func(pod *corev1.Pod) {
+		s.files.before = func(*corev1.Pod) {
 			// Once the first visit is over: between the removal and the second look.
 			if again && len(s.files.probes) == probes+1 {
 				again = false
