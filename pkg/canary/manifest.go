@@ -128,9 +128,3 @@ func dropTokenVolume(spec *corev1.PodSpec) {
 		}
 	}
 }
-
-// NodeOf is the node a manifest asks for, by nodeName or by the hostname label
-// in its nodeSelector; empty where it leaves the choice to the scheduler.
-func NodeOf(pod *corev1.Pod) (name, hostname string) {
-	return pod.Spec.NodeName, pod.Spec.NodeSelector[corev1.LabelHostname]
-}

@@ -69,7 +69,7 @@ func (l *StatusLog) Show(document *v1alpha1.SiteStatus, now time.Time) {
 			fmt.Fprintf(l.Out, "%s  %s\n", now.UTC().Format(time.TimeOnly), text)
 		}
 	}
-	tell("state", stateMark(s.State), strings.ToUpper(string(s.State))+": "+s.Message)
+	tell("state", s.State.Mark(), strings.ToUpper(string(s.State))+": "+s.Message)
 	for _, part := range []struct {
 		section string
 		lines   []v1alpha1.StatusLine
@@ -120,17 +120,4 @@ func freshnessMark(freshness v1alpha1.Freshness) v1alpha1.Mark {
 		return v1alpha1.MarkUnknown
 	}
 	return v1alpha1.MarkNone
-}
-
-func stateMark(state v1alpha1.State) v1alpha1.Mark {
-	switch state {
-	case v1alpha1.StateFreshPass:
-		return v1alpha1.MarkOK
-	case v1alpha1.StateFreshFail, v1alpha1.StateNoCanary, v1alpha1.StateConflict:
-		return v1alpha1.MarkBad
-	case v1alpha1.StateUnknown:
-		return v1alpha1.MarkUnknown
-	case v1alpha1.StateInconclusive, v1alpha1.StateStale:
-	}
-	return v1alpha1.MarkWarn
 }

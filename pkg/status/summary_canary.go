@@ -45,7 +45,7 @@ func canaryStatus(d *Data, c *Canary, now time.Time) v1alpha1.CanaryStatus {
 	}
 	status.Freshness, status.Changes = freshness(e, live, record, err)
 	status.State = stateOf(status.Freshness, word.Outcome)
-	status.Mark = markOf(status.State)
+	status.Mark = status.State.Mark()
 	status.Proof = proof(live.Lines)
 	status.Lines = []v1alpha1.StatusLine{podLine(pod), verdictLine(word, record), attachmentLine(pod, e, live)}
 	return status
@@ -110,19 +110,6 @@ func stateOf(fresh v1alpha1.Freshness, outcome verdict.Outcome) v1alpha1.State {
 		return v1alpha1.StateFreshPass
 	}
 	return v1alpha1.StateFreshFail
-}
-
-func markOf(state v1alpha1.State) v1alpha1.Mark {
-	switch state {
-	case v1alpha1.StateFreshPass:
-		return v1alpha1.MarkOK
-	case v1alpha1.StateFreshFail, v1alpha1.StateNoCanary, v1alpha1.StateConflict:
-		return v1alpha1.MarkBad
-	case v1alpha1.StateUnknown:
-		return v1alpha1.MarkUnknown
-	case v1alpha1.StateInconclusive, v1alpha1.StateStale:
-	}
-	return v1alpha1.MarkWarn
 }
 
 func podLine(pod *corev1.Pod) v1alpha1.StatusLine {

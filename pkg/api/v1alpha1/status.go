@@ -276,3 +276,17 @@ func (in *SiteStatus) DeepCopyObject() runtime.Object {
 	in.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
 	return &out
 }
+
+// Mark is how a state is marked on the screen.
+func (state State) Mark() Mark {
+	switch state {
+	case StateFreshPass:
+		return MarkOK
+	case StateFreshFail, StateNoCanary, StateConflict:
+		return MarkBad
+	case StateUnknown:
+		return MarkUnknown
+	case StateInconclusive, StateStale:
+	}
+	return MarkWarn
+}
