@@ -36,10 +36,10 @@ func (r *Retest) observe(ctx context.Context) (verdict.Verdict, error) {
 		e, pod := r.collect(ctx, r.uid), r.live.canary.One()
 		switch {
 		case e.CanaryPod() != nil:
-			last = e
-			r.last = verdict.Decide(e, r.clusterNow())
+			last = r.withBefore(e)
+			r.last = verdict.Decide(last, r.clusterNow())
 			if r.last.Settled {
-				return r.settle(ctx, e), nil
+				return r.settle(ctx, last), nil
 			}
 			r.waitf(StepObserve, "%s", r.last.Message)
 		case pod != nil && pod.UID != r.uid && !slices.Contains(r.earlier, pod.UID):
@@ -61,24 +61,23 @@ func (r *Retest) settle(ctx context.Context, e evidence.Evidence) verdict.Verdic
 	if r.last.Outcome != verdict.Pass {
 		e.PodLogs = append(e.PodLogs, guardLogs(ctx, r.Clients, e.CanaryPod())...)
 	}
-	r.final = r.complete(ctx, e)
+	r.final = r.withBefore(r.complete(ctx, e))
 	r.configuration = evidence.FingerprintOf(r.final)
-	before := r.fingerprintBefore(r.final)
-	r.final.Before = &before
 	return verdict.Decide(r.final, r.clusterNow())
 }
 
-// fingerprintBefore is the configuration just before the creation, read as it
-// bears on the Pod that was created.
-func (r *Retest) fingerprintBefore(final evidence.Evidence) evidence.Fingerprint {
+// withBefore adds the configuration just before the creation, read as it bears
+// on the Pod that was created.
+func (r *Retest) withBefore(e evidence.Evidence) evidence.Evidence {
 	before := r.baseline
-	before.Canary = final.Canary
-	if pod := final.CanaryPod(); pod != nil {
+	before.Canary = e.Canary
+	if pod := e.CanaryPod(); pod != nil {
 		before.Pods = append(slices.Clip(before.Pods), *pod)
 	}
 	// The node's boot is seen at the end only.
 	before.Nodes = nil
-	return evidence.FingerprintOf(before)
+	e.Before = new(evidence.FingerprintOf(before))
+	return e
 }
 
 // vanished is the verdict of a canary that somebody deleted under the run.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -28,6 +29,9 @@ type Fingerprint struct {
 	DaemonPodUID      types.UID `json:"daemonPodUID,omitempty"`
 	DaemonRestarts    int32     `json:"daemonRestarts,omitempty"`
 	DaemonContainerID string    `json:"daemonContainerID,omitempty"`
+	// DaemonConfWritten: that container's log shows that its CNI conf is written.
+	// It is no part of the comparison.
+	DaemonConfWritten bool `json:"daemonConfWritten,omitempty"`
 	// DaemonAbsent: looked, and no daemon Pod on that node.
 	DaemonAbsent bool `json:"daemonAbsent,omitempty"`
 
@@ -86,7 +90,22 @@ func (f *Fingerprint) addNode(e *Evidence) {
 	f.DaemonPodUID = daemon.UID
 	if cs := DaemonStatus(daemon); cs != nil {
 		f.DaemonRestarts, f.DaemonContainerID = cs.RestartCount, cs.ContainerID
+		_, f.DaemonConfWritten = e.ConfWritten(daemon, cs.Name)
 	}
+}
+
+// ConfWritten reports whether a daemon's log says that its CNI conf was written,
+// and at what time by the log's clock, in whole seconds; zero where the line
+// carries none.
+func (e *Evidence) ConfWritten(daemon *corev1.Pod, container string) (at time.Time, written bool) {
+	for _, l := range e.PodLogs {
+		if l.Pod.UID == daemon.UID && l.Container == container && !l.Previous {
+			if state := multus.AttachReady(l.Log); state.Ready() {
+				return state.ReadyAt, true
+			}
+		}
+	}
+	return time.Time{}, false
 }
 
 // DaemonStatus gives the status of a daemon Pod's main container: its first

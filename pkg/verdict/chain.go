@@ -156,7 +156,10 @@ func (s *scene) daemonContainerUnsteady(daemon *corev1.Pod, at time.Time) string
 	if started.IsZero() {
 		return fmt.Sprintf("since when daemon Pod %s runs is not known", daemon.Name)
 	}
-	if ready := s.daemonReadyAt(daemon, cs.Name); !ready.IsZero() {
+	if s.confWrittenBefore(cs) {
+		return ""
+	}
+	if ready, _ := s.e.ConfWritten(daemon, cs.Name); !ready.IsZero() {
 		// The log's times are whole seconds: the same second proves nothing.
 		if ready.Before(at) {
 			return ""
@@ -172,16 +175,12 @@ func (s *scene) daemonContainerUnsteady(daemon *corev1.Pod, at time.Time) string
 	return ""
 }
 
-// daemonReadyAt reads from the daemon's log when its conf was written.
-func (s *scene) daemonReadyAt(daemon *corev1.Pod, container string) time.Time {
-	for _, l := range s.e.PodLogs {
-		if l.Pod.UID == daemon.UID && l.Container == container && !l.Previous {
-			if state := multus.AttachReady(l.Log); state.Ready() {
-				return state.ReadyAt
-			}
-		}
-	}
-	return time.Time{}
+// confWrittenBefore reports whether the run that created the canary had read in
+// this container's log that the conf was written, before it created the canary:
+// an order that needs no clock.
+func (s *scene) confWrittenBefore(cs *corev1.ContainerStatus) bool {
+	before := s.e.Before
+	return before != nil && before.DaemonConfWritten && before.DaemonContainerID != "" && before.DaemonContainerID == cs.ContainerID
 }
 
 func clock(t time.Time) string { return t.UTC().Format(time.TimeOnly) }
