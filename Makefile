@@ -77,6 +77,10 @@ lab-test: build ## everything that only a real node can show (about an hour)
 lab-test-short: build ## the part of lab-test that CI runs
 	$(GO) test -tags lab -count=1 -timeout 40m -v -short ./test/lab
 
+.PHONY: bench
+bench: build ## what status costs on a large cluster, against kubectl get pods
+	$(GO) run ./test/bench/status
+
 .PHONY: clean
 clean: ## remove what was built here (caches stay)
 	rm -rf bin dist

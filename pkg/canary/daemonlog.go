@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/vlan50/kubectl-vlan50/pkg/cluster"
 	"github.com/vlan50/kubectl-vlan50/pkg/rollout"
 )
 
@@ -110,7 +111,7 @@ func (r *Retest) followLog(ctx context.Context, d *daemonLog, started time.Time)
 		if apierrors.IsForbidden(err) {
 			return
 		}
-		if sleep(ctx, logRetry) != nil {
+		if cluster.Pause(ctx, logRetry) != nil {
 			return
 		}
 	}

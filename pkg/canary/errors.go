@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"time"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // Refusal is a guard that did not hold: nothing was done that it forbids.
@@ -57,18 +54,6 @@ func uncut(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
 }
 
-// sleep waits, or ends with ctx.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
 // age is how long ago something was, to the second.
 func age(now, then time.Time) time.Duration { return now.Sub(then).Round(time.Second) }
 
@@ -78,15 +63,4 @@ func sentence(text string) string {
 		return ""
 	}
 	return strings.ToUpper(text[:1]) + strings.TrimSuffix(text[1:], ".") + "."
-}
-
-// answered reports whether the server has decided, as against not being reached,
-// in trouble, or too busy to say.
-func answered(err error) bool {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
-		return false
-	}
-	code := status.Status().Code
-	return code < http.StatusInternalServerError && code != http.StatusTooManyRequests
 }

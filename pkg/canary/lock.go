@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/vlan50/kubectl-vlan50/pkg/cluster"
 )
 
 // The lock is a Lease named after the canary, so that two people never recreate
@@ -139,7 +141,7 @@ func (r *Retest) mayTake(ctx context.Context, lease *coordinationv1.Lease) (*coo
 	}
 	r.notef(StepLock, "the lock of %s was last renewed at %s: watching for %s whether it is given up",
 		holder, renewed.UTC().Format(time.RFC3339), leaseDoubt)
-	if err := sleep(ctx, leaseDoubt); err != nil {
+	if err := cluster.Pause(ctx, leaseDoubt); err != nil {
 		return nil, err
 	}
 	again, err := r.leases().Get(ctx, r.Canary.Name, metav1.GetOptions{})

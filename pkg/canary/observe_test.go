@@ -16,6 +16,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
 
+	"github.com/vlan50/kubectl-vlan50/pkg/cluster"
 	"github.com/vlan50/kubectl-vlan50/pkg/verdict"
 )
 
@@ -183,7 +184,7 @@ func TestAnswered(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := answered(test.err); got != test.want {
+			if got := cluster.Answered(test.err); got != test.want {
 				t.Errorf("got %v", got)
 			}
 		})

@@ -134,7 +134,7 @@ func (r *Retest) admissionGuard(ctx context.Context) error {
 		r.setSkew(asked, admitted.CreationTimestamp.Time)
 		return nil
 	}
-	if answered(err) {
+	if cluster.Answered(err) {
 		return refusef("nothing was changed: the server would not take Pod %s from %s: %v", r.Canary, r.source, err)
 	}
 	return fmt.Errorf("trying Pod %s on the server (dry run): %w", r.Canary, err)
@@ -160,12 +160,12 @@ func (r *Retest) lastLook(ctx context.Context) error {
 	for {
 		err := r.overlapGuard(ctx)
 		switch {
-		case err == nil, isRefusal(err), answered(err):
+		case err == nil, isRefusal(err), cluster.Answered(err):
 			return err
 		case ctx.Err() == nil:
 			r.waitf(StepCreate, "waiting for the API server: %v", err)
 		}
-		if err := sleep(ctx, retryPause); err != nil {
+		if err := cluster.Pause(ctx, retryPause); err != nil {
 			return err
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/vlan50/kubectl-vlan50/pkg/cluster"
 	"github.com/vlan50/kubectl-vlan50/pkg/evidence"
 	"github.com/vlan50/kubectl-vlan50/pkg/verdict"
 )
@@ -110,7 +111,7 @@ func (r *Retest) delete(ctx context.Context, pod *corev1.Pod) error {
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		if answered(err) && !apierrors.IsConflict(err) {
+		if cluster.Answered(err) && !apierrors.IsConflict(err) {
 			r.leave("nothing was changed")
 			return fmt.Errorf("deleting Pod %s: %w", r.Canary, err)
 		}
@@ -129,14 +130,14 @@ func (r *Retest) delete(ctx context.Context, pod *corev1.Pod) error {
 // is gone, and a refusal where another has its name.
 func (r *Retest) stillThere(ctx context.Context, uid types.UID) (*corev1.Pod, error) {
 	for {
-		if err := sleep(ctx, retryPause); err != nil {
+		if err := cluster.Pause(ctx, retryPause); err != nil {
 			return nil, err
 		}
 		pod, err := r.Clients.Core.Pods(r.Canary.Namespace).Get(ctx, r.Canary.Name, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
 			return nil, nil
-		case err != nil && answered(err):
+		case err != nil && cluster.Answered(err):
 			return nil, fmt.Errorf("reading Pod %s again: %w", r.Canary, err)
 		case err != nil:
 			r.waitf(StepDelete, "waiting for the API server: %v", err)
@@ -220,7 +221,7 @@ func (r *Retest) create(ctx context.Context) error {
 		case err == nil:
 			return r.pin(created)
 		// A conflict that is no AlreadyExists is one over a quota's usage.
-		case answered(err) && !apierrors.IsAlreadyExists(err) && !apierrors.IsConflict(err):
+		case cluster.Answered(err) && !apierrors.IsAlreadyExists(err) && !apierrors.IsConflict(err):
 			return fmt.Errorf("creating Pod %s: %w", r.Canary, err)
 		case !apierrors.IsAlreadyExists(err):
 			r.waitf(StepCreate, "creating Pod %s again and again: %v", r.Canary, err)
@@ -231,7 +232,7 @@ func (r *Retest) create(ctx context.Context) error {
 		if created != nil {
 			return r.pin(created)
 		}
-		if err := sleep(ctx, retryPause); err != nil {
+		if err := cluster.Pause(ctx, retryPause); err != nil {
 			return err
 		}
 	}
@@ -255,7 +256,7 @@ func (r *Retest) whoIsThere(ctx context.Context, left string) (*corev1.Pod, erro
 	case apierrors.IsNotFound(err):
 		r.leave("%s", left)
 		return nil, nil
-	case err != nil && answered(err):
+	case err != nil && cluster.Answered(err):
 		return nil, fmt.Errorf("reading Pod %s after creating it: %w", r.Canary, err)
 	case err != nil:
 		r.leave("whether Pod %s was created is not known; its manifest is saved in %s: run the same command again to go on", r.Canary, r.saved)

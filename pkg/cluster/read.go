@@ -2,6 +2,9 @@ package cluster
 
 import (
 	"context"
+	"errors"
+	"net/http"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -37,5 +40,28 @@ func (c *Clients) EachPodMetaIn(ctx context.Context, namespace string, page int6
 		if options.Continue = list.Continue; options.Continue == "" {
 			return nil
 		}
+	}
+}
+
+// Answered reports whether the server has decided, as against not being reached,
+// in trouble, or too busy to say.
+func Answered(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return false
+	}
+	code := status.Status().Code
+	return code < http.StatusInternalServerError && code != http.StatusTooManyRequests
+}
+
+// Pause waits, or ends with ctx and gives its cause.
+func Pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }

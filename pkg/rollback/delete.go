@@ -65,7 +65,7 @@ func (r *Rollback) deleteStep(ctx context.Context, object Object) (string, error
 		switch {
 		case apierrors.IsNotFound(err):
 			return "it is gone", nil
-		case err != nil && answered(err):
+		case err != nil && cluster.Answered(err):
 			return "", fmt.Errorf("reading %s: %w", object, err)
 		case err == nil && live.GetUID() != object.UID:
 			return "", failf("find out who creates it, then run the same command again",
@@ -80,12 +80,12 @@ func (r *Rollback) deleteStep(ctx context.Context, object Object) (string, error
 			if err = r.deleteOnce(ctx, object, false); err == nil {
 				return r.waitGone(ctx, object)
 			}
-			if answered(err) && !passing(err) {
+			if cluster.Answered(err) && !passing(err) {
 				return "", fmt.Errorf("deleting %s: %w", object, err)
 			}
 		}
 		r.waitf(StepDelete, "deleting %s: %v", object, err)
-		if err := pause(ctx, retryPause); err != nil {
+		if err := cluster.Pause(ctx, retryPause); err != nil {
 			return "", err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/vlan50/kubectl-vlan50/pkg/canary"
+	"github.com/vlan50/kubectl-vlan50/pkg/cluster"
 )
 
 // DryRunPlan gives the plan, and a Refusal with it where a guard is broken or
@@ -41,7 +42,7 @@ func (r *Rollback) tryDeletions(ctx context.Context, plan Plan) error {
 		switch {
 		case err == nil, apierrors.IsNotFound(err):
 			plan.Steps[i].Text += "; the server would"
-		case answered(err):
+		case cluster.Answered(err):
 			return refusef("nothing was changed: the server would not delete %s: %v", step.Object, err)
 		default:
 			return fmt.Errorf("trying to delete %s on the server (dry run): %w", step.Object, err)

@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/vlan50/kubectl-vlan50/pkg/cluster"
 )
 
 const (
@@ -67,7 +69,7 @@ const jobLinger = 10 * time.Second
 func lingering(ctx context.Context, by time.Duration) (context.Context, context.CancelFunc) {
 	late, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
-		_ = pause(late, by)
+		_ = cluster.Pause(late, by)
 		cancel(context.Cause(ctx))
 	})
 	return late, func() {

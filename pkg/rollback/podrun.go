@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -130,11 +129,11 @@ func (r *Rollback) createPod(ctx context.Context, pod *corev1.Pod) (*corev1.Pod,
 		if err == nil {
 			return created, nil
 		}
-		if answered(err) && !apierrors.IsTooManyRequests(err) {
+		if cluster.Answered(err) && !apierrors.IsTooManyRequests(err) {
 			return nil, err
 		}
 		r.waitf(StepNode, "waiting for the API server: %v", err)
-		if err := pause(ctx, retryPause); err != nil {
+		if err := cluster.Pause(ctx, retryPause); err != nil {
 			// The Pod may be there though nobody said so.
 			_ = r.deletePod(ctx, pod)
 			return nil, err
@@ -157,7 +156,7 @@ func (r *Rollback) deletePod(ctx context.Context, pod *corev1.Pod) error {
 		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 			return nil
 		}
-		if pause(ctx, retryPause) != nil {
+		if cluster.Pause(ctx, retryPause) != nil {
 			break
 		}
 	}
@@ -187,23 +186,6 @@ func (r *Rollback) ownPods(ctx context.Context) ([]corev1.Pod, error) {
 		return nil, fmt.Errorf("looking for Pods of an earlier run: %w", err)
 	}
 	return list.Items, nil
-}
-
-// answered reports whether the server said no, as against not being reached.
-func answered(err error) bool {
-	var status apierrors.APIStatus
-	return errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 // fresh is an id that no earlier Pod or report has.

@@ -80,7 +80,7 @@ func (r *Rollback) admission(ctx context.Context, s *State) error {
 		})
 		switch {
 		case err == nil:
-		case answered(err):
+		case cluster.Answered(err):
 			s.Admission = r.denial(ctx, *s, err)
 			return nil
 		default:

@@ -71,13 +71,13 @@ func namesake(s *scene) *finding {
 		}
 		return &finding{
 			cause:   OldPodTerminating,
-			lines:   []Line{{Time: other.DeletionTimestamp.Time, Source: "pod", Text: "Pod of UID " + string(other.UID) + ": deletionTimestamp is set" + finalizersText(other)}},
+			lines:   []Line{{Time: other.DeletionTimestamp.Time, Source: sourcePod, Text: "Pod of UID " + string(other.UID) + ": deletionTimestamp is set" + finalizersText(other)}},
 			message: fmt.Sprintf("%s: another Pod of this name (UID %s) is being deleted and still there", s.who(), other.UID),
 		}
 	}
 	return &finding{
 		cause:   StaleAttempt,
-		lines:   []Line{{Time: other.CreationTimestamp.Time, Source: "pod", Text: "the Pod of this name has UID " + string(other.UID)}},
+		lines:   []Line{{Time: other.CreationTimestamp.Time, Source: sourcePod, Text: "the Pod of this name has UID " + string(other.UID)}},
 		message: fmt.Sprintf("the attempt of UID %s is gone; the Pod of this name has UID %s", s.e.Canary.UID, other.UID),
 	}
 }

@@ -100,7 +100,7 @@ func (s *scene) proveByStatus(w wanted, p *proof) {
 }
 
 func (s *scene) statusLine(w wanted, shown []netip.Addr) Line {
-	return Line{Source: "pod", Text: strings.TrimSpace(fmt.Sprintf("network-status: %s %s", w.Interface, joinAddresses(shown)))}
+	return Line{Source: sourcePod, Text: strings.TrimSpace(fmt.Sprintf("network-status: %s %s", w.Interface, joinAddresses(shown)))}
 }
 
 func (p *proof) see(addrs []netip.Addr) {

@@ -16,7 +16,7 @@ func going(s *scene) *finding {
 	if s.pod.DeletionTimestamp == nil {
 		return nil
 	}
-	line := Line{Time: s.pod.DeletionTimestamp.Time, Source: "pod", Text: "deletionTimestamp is set" + finalizersText(s.pod)}
+	line := Line{Time: s.pod.DeletionTimestamp.Time, Source: sourcePod, Text: "deletionTimestamp is set" + finalizersText(s.pod)}
 	if n := len(s.ev.kill); n > 0 {
 		newest := s.ev.kill[n-1]
 		f := &finding{
@@ -51,7 +51,7 @@ func unscheduled(s *scene) *finding {
 	why := ""
 	if isFalse(cond) {
 		why = cmp.Or(cond.Message, cond.Reason)
-		f.lines = append(f.lines, Line{Time: cond.LastTransitionTime.Time, Source: "pod", Text: "condition PodScheduled=False " + cond.Reason + ": " + cond.Message})
+		f.lines = append(f.lines, Line{Time: cond.LastTransitionTime.Time, Source: sourcePod, Text: "condition PodScheduled=False " + cond.Reason + ": " + cond.Message})
 	}
 	if n := len(s.ev.sched); n > 0 {
 		why = cmp.Or(why, s.ev.sched[n-1].Message)
@@ -68,7 +68,7 @@ func unreadable(s *scene) *finding {
 	}
 	return &finding{
 		cause: PodAnnotationInvalid, seen: 2,
-		lines:   []Line{{Time: s.pod.CreationTimestamp.Time, Source: "pod", Text: s.wantedErr.Error()}},
+		lines:   []Line{{Time: s.pod.CreationTimestamp.Time, Source: sourcePod, Text: s.wantedErr.Error()}},
 		message: s.who() + ": " + s.wantedErr.Error(),
 	}
 }
@@ -145,7 +145,7 @@ func waitingLines(name string, w *corev1.ContainerStateWaiting) []Line {
 	if w.Message != "" {
 		text += ": " + w.Message
 	}
-	return []Line{{Source: "pod", Text: text}}
+	return []Line{{Source: sourcePod, Text: text}}
 }
 
 func newestOf(events []*corev1.Event) []*corev1.Event {

@@ -128,9 +128,17 @@ func (s *scene) who() string {
 	return name
 }
 
+// sourcePod marks a line that the Pod itself tells.
+const sourcePod = "pod"
+
 func sortLines(lines []Line) []Line {
 	slices.SortStableFunc(lines, func(a, b Line) int {
-		return cmp.Or(a.Time.Compare(b.Time), strings.Compare(a.Source, b.Source), strings.Compare(a.Text, b.Text))
+		order := cmp.Or(a.Time.Compare(b.Time), strings.Compare(a.Source, b.Source))
+		// The Pod's own lines are in the order of its containers, the guard first.
+		if order != 0 || a.Source == sourcePod {
+			return order
+		}
+		return strings.Compare(a.Text, b.Text)
 	})
 	return lines
 }

@@ -70,7 +70,7 @@ func gaveUp(reason string) bool {
 
 // givenUp is a Pod that failed without a container of its own failing.
 func (s *scene) givenUp() *finding {
-	line := Line{Source: "pod", Text: strings.TrimSpace(fmt.Sprintf("phase %s %s: %s", s.pod.Status.Phase, s.pod.Status.Reason, s.pod.Status.Message))}
+	line := Line{Source: sourcePod, Text: strings.TrimSpace(fmt.Sprintf("phase %s %s: %s", s.pod.Status.Phase, s.pod.Status.Reason, s.pod.Status.Message))}
 	if !s.hasRun() && !gaveUp(s.pod.Status.Reason) {
 		return &finding{
 			cause: Unscheduled, lines: []Line{line}, seen: 2,

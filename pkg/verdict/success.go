@@ -183,7 +183,7 @@ func (s *scene) containerLines() []Line {
 		if t := c.State.Terminated; t != nil {
 			lines = append(lines, terminatedLine(c.Name, t))
 		} else if r := c.State.Running; r != nil {
-			lines = append(lines, Line{Time: r.StartedAt.Time, Source: "pod", Text: "container " + c.Name + " is running"})
+			lines = append(lines, Line{Time: r.StartedAt.Time, Source: sourcePod, Text: "container " + c.Name + " is running"})
 		}
 	}
 	return lines
@@ -197,5 +197,5 @@ func terminatedLine(name string, t *corev1.ContainerStateTerminated) Line {
 	if msg := strings.TrimSpace(t.Message); msg != "" {
 		text += ": " + msg
 	}
-	return Line{Time: t.FinishedAt.Time, Source: "pod", Text: text}
+	return Line{Time: t.FinishedAt.Time, Source: sourcePod, Text: text}
 }

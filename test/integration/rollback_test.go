@@ -1,4 +1,4 @@
-//go:build integration && rollback
+//go:build integration
 
 package integration
 

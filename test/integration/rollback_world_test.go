@@ -1,4 +1,4 @@
-//go:build integration && rollback
+//go:build integration
 
 package integration
 
@@ -33,10 +33,16 @@ const (
 	flannelConf = `{"name":"cbr0","cniVersion":"0.3.1","plugins":[{"type":"flannel"},{"type":"portmap"}]}`
 )
 
+// planes bounds how many API servers run besides the common one: each takes a
+// processor for some seconds to start.
+var planes = make(chan struct{}, 2)
+
 // ownPlane is an API server of a test's own: a rollback takes cluster-wide
 // objects away, and looks at everything.
 func ownPlane(t *testing.T) *apiserver.Server {
 	t.Helper()
+	planes <- struct{}{}
+	t.Cleanup(func() { <-planes })
 	server, err := apiserver.Start(t.Context(), filepath.Join(t.TempDir(), "server"), os.Stderr)
 	check(t, err)
 	t.Cleanup(server.Stop)

@@ -1,4 +1,4 @@
-//go:build integration && status
+//go:build integration
 
 package integration
 

@@ -1,8 +1,10 @@
-//go:build integration && status
+//go:build integration
 
 package integration
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -25,6 +27,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
 
+	"github.com/vlan50/kubectl-vlan50/pkg/api/v1alpha1"
 	"github.com/vlan50/kubectl-vlan50/test/scriptednode"
 )
 
@@ -186,8 +189,20 @@ func (s *statusSite) normalText(text string) string {
 	return gapForm.ReplaceAllString(text, "$1  ")
 }
 
+// normalJSON puts the lines of evidence in an order of their own besides: theirs
+// is by time, and two of one run fall into one second or into two.
 func (s *statusSite) normalJSON(text string) string {
 	s.t.Helper()
+	var document v1alpha1.SiteStatus
+	check(s.t, json.Unmarshal([]byte(text), &document))
+	for _, canary := range document.Status.Canaries {
+		slices.SortFunc(canary.Proof, func(a, b v1alpha1.EvidenceLine) int {
+			return cmp.Or(strings.Compare(a.Source, b.Source), strings.Compare(a.Text, b.Text))
+		})
+	}
+	sorted, err := json.MarshalIndent(document, "", "    ")
+	check(s.t, err)
+	text = string(sorted) + "\n"
 	return searchForm.ReplaceAllString(s.normal(text), `"searched": "<number>"`)
 }
 

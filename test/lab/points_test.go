@@ -44,9 +44,9 @@ func TestPointsOfTheDaemonSet(t *testing.T) {
 			name:    "wrong conf dir",
 			arrange: changeSite(wrongConfDir),
 			// The daemon says what it misses only after two minutes of waiting.
-			timeout: time.Minute,
-			verdict: "inconclusive", cause: "rollout-in-progress",
-			next: "rollout", seen: "has not written its CNI conf yet",
+			timeout: 5 * time.Minute,
+			verdict: "fail", cause: "multus-conf-wrong-dir",
+			next: "cniConfigDir",
 		},
 		{
 			name: "wrong conf dir with a conf of its own",

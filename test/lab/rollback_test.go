@@ -1,15 +1,13 @@
-//go:build lab && linux && rollback
+//go:build lab && linux
 
 package lab_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -37,19 +35,10 @@ type undone struct {
 // rollBack runs the tool with a home of the test's own.
 func rollBack(ctx context.Context, t *testing.T, l *lab.Lab, home string, args ...string) undone {
 	t.Helper()
-	cmd := exec.CommandContext(ctx, tool(t), append([]string{"rollback", "--output", "json"}, args...)...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+l.Kubeconfig(), "HOME="+home,
-		"XDG_STATE_HOME="+filepath.Join(home, "state"), "XDG_CONFIG_HOME="+filepath.Join(home, "config"))
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	err := cmd.Run()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		t.Fatalf("running the tool: %v", err)
-	}
-	u := undone{code: cmd.ProcessState.ExitCode(), stdout: stdout.String(), stderr: stderr.String()}
-	if stdout.Len() > 0 {
-		if err := json.Unmarshal(stdout.Bytes(), &u.document); err != nil {
+	var u undone
+	u.stdout, u.stderr, u.code = runTool(ctx, t, l, home, append([]string{"rollback", "--output", "json"}, args...)...)
+	if u.stdout != "" {
+		if err := json.Unmarshal([]byte(u.stdout), &u.document); err != nil {
 			t.Fatalf("the tool did not print one JSON document: %v\n%s", err, u.stdout)
 		}
 	}

@@ -48,25 +48,31 @@ func tool(t *testing.T) string {
 	return binary
 }
 
-// retest runs the tool against the lab, with a home of its own, and reads the
-// verdict it prints.
-func retest(ctx context.Context, t *testing.T, l *lab.Lab, args ...string) result {
+// runTool runs the tool against the lab, with a home of its own.
+func runTool(ctx context.Context, t *testing.T, l *lab.Lab, home string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
-	home := t.TempDir()
-	cmd := exec.CommandContext(ctx, tool(t), append([]string{"canary", "retest", "--output", "json"}, args...)...)
+	cmd := exec.CommandContext(ctx, tool(t), args...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+l.Kubeconfig(), "HOME="+home,
 		"XDG_STATE_HOME="+filepath.Join(home, "state"), "XDG_CONFIG_HOME="+filepath.Join(home, "config"))
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	start := time.Now()
+	var out, notes bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &notes
 	err := cmd.Run()
-	r := result{stdout: stdout.String(), stderr: stderr.String(), took: time.Since(start), evidence: savedEvidence(t, home)}
 	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
 		t.Fatalf("running the tool: %v", err)
 	}
-	r.code = cmd.ProcessState.ExitCode()
-	if stdout.Len() > 0 {
-		if err := json.Unmarshal(stdout.Bytes(), &r.document); err != nil {
+	return out.String(), notes.String(), cmd.ProcessState.ExitCode()
+}
+
+// retest runs a retest and reads the verdict it prints.
+func retest(ctx context.Context, t *testing.T, l *lab.Lab, args ...string) result {
+	t.Helper()
+	home := t.TempDir()
+	var r result
+	start := time.Now()
+	r.stdout, r.stderr, r.code = runTool(ctx, t, l, home, append([]string{"canary", "retest", "--output", "json"}, args...)...)
+	r.took, r.evidence = time.Since(start), savedEvidence(t, home)
+	if r.stdout != "" {
+		if err := json.Unmarshal([]byte(r.stdout), &r.document); err != nil {
 			t.Fatalf("the tool did not print one JSON document: %v\n%s", err, r.stdout)
 		}
 	}
