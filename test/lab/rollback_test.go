@@ -5,236 +5,22 @@ package lab_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/vlan50/kubectl-vlan50/pkg/api/v1alpha1"
 	"github.com/vlan50/kubectl-vlan50/pkg/rollback"
 	"github.com/vlan50/kubectl-vlan50/test/lab"
 	"github.com/vlan50/kubectl-vlan50/test/lab/node"
 )
-
-// undone is one run of the tool's rollback.
-type undone struct {
-	code           int
-	stdout, stderr string
-	document       v1alpha1.RollbackResult
-}
-
-// rollBack runs the tool with a home of the test's own.
-func rollBack(ctx context.Context, t *testing.T, l *lab.Lab, home string, args ...string) undone {
-	t.Helper()
-	var u undone
-	u.stdout, u.stderr, u.code = runTool(ctx, t, l, home, append([]string{"rollback", "--output", "json"}, args...)...)
-	if u.stdout != "" {
-		if err := json.Unmarshal([]byte(u.stdout), &u.document); err != nil {
-			t.Fatalf("the tool did not print one JSON document: %v\n%s", err, u.stdout)
-		}
-	}
-	return u
-}
-
-func (u undone) expect(t *testing.T, code int, end string) {
-	t.Helper()
-	if u.code != code || u.document.Status.Outcome != end {
-		t.Errorf("exit code %d, outcome %q; want %d, %q\n%s\n%s", u.code, u.document.Status.Outcome, code, end, u.document.Status.Message, u.stderr)
-	}
-}
-
-func (u undone) expectRefusal(t *testing.T, texts ...string) {
-	t.Helper()
-	if u.code != 5 || u.stdout != "" {
-		t.Errorf("exit code %d, want 5\n%s\n%s", u.code, u.stdout, u.stderr)
-	}
-	for _, text := range append(texts, "nothing was changed") {
-		if !strings.Contains(u.stderr, text) {
-			t.Errorf("it does not say %q:\n%s", text, u.stderr)
-		}
-	}
-}
-
-// backups are the kept confs, each proven by the sum beside it.
-func backups(ctx context.Context, t *testing.T, l *lab.Lab) []string {
-	t.Helper()
-	out, err := l.NodeCommand(ctx, "sh", "-c", "cd "+node.ConfDir+"/"+rollback.BackupDir+" && sha256sum -c *.sha256").CombinedOutput()
-	if err != nil {
-		t.Errorf("the backup does not hold: %v\n%s", err, out)
-	}
-	return strings.Split(strings.TrimSpace(string(out)), "\n")
-}
-
-// remade puts the whole site back, which a rollback has taken away.
-func remade(t *testing.T, l *lab.Lab) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), scenarioWithin)
-	defer cancel()
-	files, err := filepath.Glob(filepath.Join(filepath.Dir(l.CanaryManifest()), "[1-5]0-*.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	// The first time makes the kind of the networks, the second the network.
-	for range 2 {
-		for _, file := range files {
-			if _, applyErr := l.Kubectl(ctx, "apply", "-f", file); applyErr != nil {
-				err = applyErr
-				time.Sleep(time.Second)
-			} else {
-				err = nil
-			}
-		}
-	}
-	if err := errors.Join(err, l.Reset(ctx)); err != nil {
-		t.Errorf("the lab is not as it was found: %v", err)
-	}
-	if err := l.InNode(ctx, "rm", "-rf", node.ConfDir+"/"+rollback.BackupDir); err != nil {
-		t.Error(err)
-	}
-}
-
-// starter starts an ordinary Pod on the node every second until it is stopped.
-type starter struct {
-	stop    context.CancelFunc
-	done    chan struct{}
-	started []string
-	failed  []string
-}
-
-// startPods begins; image is one that is on the node.
-func startPods(ctx context.Context, t *testing.T, l *lab.Lab, image string) *starter {
-	t.Helper()
-	clients, err := l.Clients()
-	if err != nil {
-		t.Fatal(err)
-	}
-	run, stop := context.WithCancel(ctx)
-	s := &starter{stop: stop, done: make(chan struct{})}
-	go func() {
-		defer close(s.done)
-		for i := 0; run.Err() == nil; i++ {
-			name := fmt.Sprintf("ordinary-%d", i)
-			if _, err := clients.Kube.CoreV1().Pods("default").Create(ctx, ordinary(name, image), metav1.CreateOptions{}); err != nil {
-				s.failed = append(s.failed, fmt.Sprintf("%s: %v", name, err))
-			}
-			s.started = append(s.started, name)
-			select {
-			case <-run.Done():
-			case <-time.After(time.Second):
-			}
-		}
-	}()
-	return s
-}
-
-func ordinary(name, image string) *corev1.Pod {
-	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", Labels: map[string]string{"ordinary": "true"}},
-		Spec: corev1.PodSpec{
-			NodeName: node.Name, RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: new(false), TerminationGracePeriodSeconds: new(int64(0)),
-			Containers: []corev1.Container{{Name: "main", Image: image, ImagePullPolicy: corev1.PullIfNotPresent, Command: []string{"true"}}},
-		},
-	}
-}
-
-// end waits for the Pods and gives those that failed because of CNI.
-func (s *starter) end(ctx context.Context, t *testing.T, l *lab.Lab) []string {
-	t.Helper()
-	s.stop()
-	<-s.done
-	clients, err := l.Clients()
-	if err != nil {
-		t.Fatal(err)
-	}
-	deadline := time.Now().Add(time.Minute)
-	for _, name := range s.started {
-		for {
-			pod, err := clients.Kube.CoreV1().Pods("default").Get(ctx, name, metav1.GetOptions{})
-			if err == nil && pod.Status.Phase == corev1.PodSucceeded {
-				break
-			}
-			if time.Now().After(deadline) {
-				s.failed = append(s.failed, name+" did not run to its end")
-				break
-			}
-			time.Sleep(100 * time.Millisecond)
-		}
-	}
-	events, err := clients.Kube.CoreV1().Events("default").List(ctx, metav1.ListOptions{FieldSelector: "reason=FailedCreatePodSandBox"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, event := range events.Items {
-		if slices.Contains(s.started, event.InvolvedObject.Name) {
-			s.failed = append(s.failed, event.InvolvedObject.Name+": "+event.Message)
-		}
-	}
-	if _, err := l.Kubectl(ctx, "delete", "pods", "--namespace", "default", "--selector", "ordinary=true", "--wait"); err != nil {
-		t.Error(err)
-	}
-	return s.failed
-}
-
-// canaryImage is an image that the node has.
-func canaryImage(t *testing.T, l *lab.Lab) string {
-	t.Helper()
-	data, err := os.ReadFile(l.CanaryManifest())
-	if err != nil {
-		t.Fatal(err)
-	}
-	pod := new(corev1.Pod)
-	if err := yaml.UnmarshalStrict(data, pod); err != nil {
-		t.Fatal(err)
-	}
-	return pod.Spec.Containers[0].Image
-}
-
-// checkGone checks that no object and no conf of Multus is left, and no Pod of
-// the tool's.
-func checkGone(ctx context.Context, t *testing.T, l *lab.Lab) {
-	t.Helper()
-	clients, err := l.Clients()
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, dsErr := clients.Kube.AppsV1().DaemonSets(lab.SystemNamespace).Get(ctx, lab.DaemonSetName, metav1.GetOptions{})
-	_, roleErr := clients.Kube.RbacV1().ClusterRoles().Get(ctx, "multus", metav1.GetOptions{})
-	_, bindingErr := clients.Kube.RbacV1().ClusterRoleBindings().Get(ctx, "multus", metav1.GetOptions{})
-	_, accountErr := clients.Kube.CoreV1().ServiceAccounts(lab.SystemNamespace).Get(ctx, "multus", metav1.GetOptions{})
-	_, configErr := clients.Kube.CoreV1().ConfigMaps(lab.SystemNamespace).Get(ctx, lab.DaemonConfig, metav1.GetOptions{})
-	_, guardErr := clients.Kube.CoreV1().ConfigMaps(lab.Namespace).Get(ctx, lab.GuardName, metav1.GetOptions{})
-	_, canaryErr := clients.Kube.CoreV1().Pods(lab.Namespace).Get(ctx, lab.CanaryName, metav1.GetOptions{})
-	_, networkErr := clients.Networks.K8sCniCncfIoV1().NetworkAttachmentDefinitions(lab.Namespace).Get(ctx, lab.NetworkName, metav1.GetOptions{})
-	for name, err := range map[string]error{
-		"DaemonSet": dsErr, "ClusterRole": roleErr, "ClusterRoleBinding": bindingErr, "ServiceAccount": accountErr,
-		"daemon configuration": configErr, "guard script": guardErr, "canary": canaryErr, "network": networkErr,
-	} {
-		if !apierrors.IsNotFound(err) {
-			t.Errorf("the %s is left (%v)", name, err)
-		}
-	}
-	if _, err := l.ReadNode(node.MultusConf); err == nil {
-		t.Error("the Multus conf is left")
-	}
-	noPods(ctx, t, l)
-}
-
-func noPods(ctx context.Context, t *testing.T, l *lab.Lab) {
-	t.Helper()
-	out, err := l.Kubectl(ctx, "get", "pods", "--all-namespaces", "--selector", rollback.PodLabel, "--output", "name")
-	if err != nil || strings.TrimSpace(out) != "" {
-		t.Errorf("Pods of the tool's are left: %s %v", out, err)
-	}
-}
 
 // During and after a rollback an ordinary Pod can be started at every moment.
 func TestRollbackBreaksNoPod(t *testing.T) {
@@ -248,6 +34,8 @@ func TestRollbackBreaksNoPod(t *testing.T) {
 	if err := l.Restore(ctx); err != nil {
 		t.Fatal(err)
 	}
+	conf, err := l.ReadNode(node.MultusConf)
+	must(t, err)
 	home := t.TempDir()
 	pods := startPods(ctx, t, l, canaryImage(t, l))
 	rollBack(ctx, t, l, home, "--yes").expect(t, 0, "done")
@@ -264,89 +52,294 @@ func TestRollbackBreaksNoPod(t *testing.T) {
 	rollBack(ctx, t, l, home).expect(t, 0, "clean")
 
 	t.Run("undo", func(t *testing.T) {
-		before, err := l.NodeCommand(ctx, "sh", "-c", "cat "+node.ConfDir+"/"+rollback.BackupDir+"/00-multus.conf.*[!6]").Output()
-		if err != nil {
-			t.Fatal(err)
-		}
 		rollBack(ctx, t, l, home, "--undo", "--yes").expect(t, 0, "done")
 		after, err := l.ReadNode(node.MultusConf)
-		if err != nil || after != strings.SplitN(string(before), "\n0", 2)[0] && !strings.HasPrefix(string(before), after) {
-			t.Errorf("not byte for byte: %q, %q (%v)", before, after, err)
+		if err != nil || after != conf {
+			t.Errorf("not byte for byte: %q, %q (%v)", conf, after, err)
 		}
 		remade(t, l)
 		retest(ctx, t, l, "--filename", l.CanaryManifest()).expect(t, "pass", "ok")
 	})
 }
 
-// What a node can be like when somebody calls for a rollback.
+// What a site can be like when somebody calls for a rollback.
 func TestRollbackOnANode(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the short set has the restarts and the points of the DaemonSet")
 	}
-	for _, s := range []struct {
-		name    string
-		arrange func(context.Context, *lab.Lab) error
-		refused []string // empty: it must be done
-	}{
+	for _, s := range []rollbackScene{
 		{name: "conf left by a killed daemon without DaemonSet", arrange: leaveConfAlone},
-		{name: "conf emptied", arrange: func(_ context.Context, l *lab.Lab) error { return l.WriteNode(node.MultusConf, "") }},
-		{
-			name:    "no other conf",
-			arrange: func(_ context.Context, l *lab.Lab) error { return l.RemoveNode(node.PrimaryConf) },
-			refused: []string{"no other CNI conf"},
-		},
-		{
-			name:    "the other conf is broken",
-			arrange: func(_ context.Context, l *lab.Lab) error { return l.WriteNode(node.PrimaryConf, "{") },
-			refused: []string{"10-flannel.conflist", "cannot be used"},
-		},
+		{name: "conf emptied", arrange: func(_ context.Context, t *testing.T, l *lab.Lab) {
+			t.Helper()
+			must(t, l.WriteNode(node.MultusConf, ""))
+		}},
+		{name: "no other conf", arrange: func(_ context.Context, t *testing.T, l *lab.Lab) {
+			t.Helper()
+			must(t, l.RemoveNode(node.PrimaryConf))
+		}, refused: []string{"no other CNI conf"}},
+		{name: "the other conf is broken", arrange: func(_ context.Context, t *testing.T, l *lab.Lab) {
+			t.Helper()
+			must(t, l.WriteNode(node.PrimaryConf, "{"))
+		}, refused: []string{"10-flannel.conflist", "cannot be used"}},
 		{name: "the daemon writes its conf again in mid-run", arrange: rewriteSoon},
+		{name: "a consumer is attached", arrange: attachConsumer, refused: []string{"Pod downloads/consumer", "--also KIND/NAMESPACE/NAME"}},
+		{name: "a network of another namespace", arrange: addForeignNetwork, keepsCRD: true, says: []string{"stays", "default/vlan20"}},
+		{name: "Pod Security forbids the node Pod", arrange: forbidHostPath, refused: []string{"pod-security.kubernetes.io/enforce=baseline", "--node-access=manual"}},
+		{name: "the image is not on the node", args: []string{"--node-image", "lab.invalid/none:1"}, refused: []string{"lab.invalid/none:1", "--node-image", "--node-access=manual"}},
 	} {
-		t.Run(s.name, func(t *testing.T) {
-			l := open(t)
+		t.Run(s.name, s.run)
+	}
+}
+
+// rollbackScene is a state of the site, and how a rollback must end in it.
+type rollbackScene struct {
+	name    string
+	arrange func(context.Context, *testing.T, *lab.Lab)
+	args    []string
+	// refused are parts of the refusal; without any it must be done.
+	refused []string
+	// keepsCRD: the definition of networks stays.
+	keepsCRD bool
+	says     []string
+}
+
+func (s rollbackScene) run(t *testing.T) {
+	l := open(t)
+	ctx, cancel := context.WithTimeout(t.Context(), scenarioWithin)
+	defer cancel()
+	t.Cleanup(func() { remade(t, l) })
+	must(t, l.Restore(ctx))
+	if s.arrange != nil {
+		s.arrange(ctx, t, l)
+	}
+	u := rollBack(ctx, t, l, t.TempDir(), append([]string{"--yes"}, s.args...)...)
+	if len(s.refused) > 0 {
+		u.expectRefusal(t, s.refused...)
+		checkUntouched(ctx, t, l)
+		return
+	}
+	u.expect(t, 0, "done")
+	for _, text := range s.says {
+		if !strings.Contains(u.document.Status.Message, text) {
+			t.Errorf("the result does not say %q: %s", text, u.document.Status.Message)
+		}
+	}
+	checkGone(ctx, t, l)
+	if _, err := l.Kubectl(ctx, "get", "customresourcedefinition", "network-attachment-definitions.k8s.cni.cncf.io"); (err == nil) != s.keepsCRD {
+		t.Errorf("the definition of networks: kept %t, want %t (%v)", err == nil, s.keepsCRD, err)
+	}
+	if kept := backups(ctx, t, l); len(kept) == 0 {
+		t.Error("no backup")
+	}
+}
+
+// A finalizer holds the network: the run names it, waits, ends in time, and the
+// next one finishes.
+func TestRollbackWaitsForAFinalizer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the short set has the restarts and the points of the DaemonSet")
+	}
+	l := open(t)
+	ctx, cancel := context.WithTimeout(t.Context(), scenarioWithin)
+	defer cancel()
+	t.Cleanup(func() { remade(t, l) })
+	must(t, l.Restore(ctx))
+	patch := func(finalizers string) {
+		kubectl(ctx, t, l, "patch", "network-attachment-definitions.k8s.cni.cncf.io", "--namespace", lab.Namespace, lab.NetworkName,
+			"--type", "merge", "--patch", `{"metadata":{"finalizers":`+finalizers+`}}`)
+	}
+	patch(`["example.com/hold"]`)
+	u := rollBack(ctx, t, l, t.TempDir(), "--yes", "--timeout", "40s")
+	u.expect(t, 4, "unfinished")
+	for _, text := range []string{"NetworkAttachmentDefinition downloads/vlan50", "finalizer example.com/hold"} {
+		if !strings.Contains(u.document.Status.Message, text) {
+			t.Errorf("the result does not say %q: %s", text, u.document.Status.Message)
+		}
+	}
+	noPods(ctx, t, l)
+	patch("null")
+	rollBack(ctx, t, l, t.TempDir(), "--yes").expect(t, 0, "done")
+	checkGone(ctx, t, l)
+}
+
+// Whatever step a run is killed after, the next one reaches the same end. The
+// steps are the plan's own, so that none is missing.
+func TestRollbackKilledAfterEachStep(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the short set has the restarts and the points of the DaemonSet")
+	}
+	l := open(t)
+	must(t, l.Restore(t.Context()))
+	stdout, stderr, _ := runTool(t.Context(), t, l, t.TempDir(), "rollback", "--dry-run=client", "--output", "json")
+	var plan v1alpha1.RollbackPlan
+	if err := json.Unmarshal([]byte(stdout), &plan); err != nil || len(plan.Status.Steps) == 0 {
+		t.Fatalf("no plan: %v\n%s", err, stderr)
+	}
+	for _, step := range plan.Status.Steps {
+		t.Run(fmt.Sprintf("%02d %s", step.Number, step.Action), func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), scenarioWithin)
 			defer cancel()
 			t.Cleanup(func() { remade(t, l) })
-			if err := l.Restore(ctx); err != nil {
-				t.Fatal(err)
+			must(t, l.Restore(ctx))
+			home := t.TempDir()
+			end(ctx, t, l, home, fmt.Sprintf("step %d of %d done", step.Number, len(plan.Status.Steps)), syscall.SIGKILL)
+			u := rollBack(ctx, t, l, home, "--yes")
+			if u.code != 0 || u.document.Status.Outcome != "done" && u.document.Status.Outcome != "clean" {
+				t.Errorf("the second run: exit code %d, outcome %q\n%s", u.code, u.document.Status.Outcome, u.stderr)
 			}
-			if err := s.arrange(ctx, l); err != nil {
-				t.Fatalf("arranging: %v", err)
-			}
-			u := rollBack(ctx, t, l, t.TempDir(), "--yes")
-			if len(s.refused) > 0 {
-				u.expectRefusal(t, s.refused...)
-				noPods(ctx, t, l)
-				return
-			}
-			u.expect(t, 0, "done")
 			checkGone(ctx, t, l)
-			if kept := backups(ctx, t, l); len(kept) == 0 {
-				t.Error("no backup")
+			if kept := backups(ctx, t, l); len(kept) != 1 {
+				t.Errorf("backups: %v", kept)
 			}
 		})
 	}
 }
 
+// The Pods of the tool's never outlive it, and may do no more than they need.
+func TestRollbackPods(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the short set has the restarts and the points of the DaemonSet")
+	}
+	for _, row := range []struct {
+		name   string
+		when   string
+		signal syscall.Signal
+		code   int
+	}{
+		{"Ctrl-C while it looks at the node", "waiting for the Pod vlan50-rollback-node", syscall.SIGINT, 130},
+		{"SIGTERM during the probe", "waiting for an ordinary Pod", syscall.SIGTERM, 143},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			l := open(t)
+			ctx, cancel := context.WithTimeout(t.Context(), scenarioWithin)
+			defer cancel()
+			t.Cleanup(func() { remade(t, l) })
+			must(t, l.Restore(ctx))
+			if code := end(ctx, t, l, t.TempDir(), row.when, row.signal); code != row.code {
+				t.Errorf("exit code %d, want %d", code, row.code)
+			}
+			noPods(ctx, t, l)
+		})
+	}
+	t.Run("the API server goes away", func(t *testing.T) {
+		l := open(t)
+		ctx, cancel := context.WithTimeout(t.Context(), scenarioWithin)
+		defer cancel()
+		t.Cleanup(func() { remade(t, l) })
+		must(t, l.Restore(ctx))
+		run := begin(ctx, t, l, t.TempDir())
+		run.waitFor(t, "waiting for an ordinary Pod")
+		must(t, l.KillService(ctx, node.APIServer))
+		must(t, l.StartService(ctx, node.APIServer))
+		if code := run.wait(t); code != 0 {
+			t.Errorf("exit code %d\n%s", code, run.said())
+		}
+		noPods(ctx, t, l)
+		checkGone(ctx, t, l)
+	})
+	t.Run("rights", func(t *testing.T) {
+		l := open(t)
+		ctx, cancel := context.WithTimeout(t.Context(), scenarioWithin)
+		defer cancel()
+		t.Cleanup(func() { remade(t, l) })
+		must(t, l.Restore(ctx))
+		clients, err := l.Clients()
+		must(t, err)
+		watcher, err := clients.Kube.CoreV1().Pods(metav1.NamespaceAll).Watch(ctx, metav1.ListOptions{LabelSelector: rollback.PodLabel})
+		must(t, err)
+		defer watcher.Stop()
+		rollBack(ctx, t, l, t.TempDir(), "--yes").expect(t, 0, "done")
+		roles := map[string]int{}
+		for len(roles) < 2 {
+			event := <-watcher.ResultChan()
+			if pod, ok := event.Object.(*corev1.Pod); ok && event.Type == watch.Added {
+				roles[pod.Labels[rollback.PodLabel]]++
+				checkRights(t, pod)
+			}
+		}
+	})
+}
+
+// checkRights: no token, no privilege, no capability, no mount but the conf dir.
+func checkRights(t *testing.T, pod *corev1.Pod) {
+	t.Helper()
+	var want []string
+	if pod.Labels[rollback.PodLabel] == rollback.NodePodRole {
+		want = []string{node.ConfDir}
+	}
+	var mounted []string
+	for _, volume := range pod.Spec.Volumes {
+		if volume.HostPath == nil {
+			t.Errorf("Pod %s has volume %s", pod.Name, volume.Name)
+			continue
+		}
+		mounted = append(mounted, volume.HostPath.Path)
+	}
+	if !slices.Equal(mounted, want) {
+		t.Errorf("Pod %s mounts %v of the node, want %v", pod.Name, mounted, want)
+	}
+	if token := pod.Spec.AutomountServiceAccountToken; token == nil || *token {
+		t.Errorf("Pod %s has a token", pod.Name)
+	}
+	for _, container := range pod.Spec.Containers {
+		rights := container.SecurityContext
+		if rights == nil || rights.Privileged != nil && *rights.Privileged || rights.AllowPrivilegeEscalation == nil || *rights.AllowPrivilegeEscalation ||
+			rights.Capabilities == nil || len(rights.Capabilities.Add) > 0 || !slices.Contains(rights.Capabilities.Drop, "ALL") {
+			t.Errorf("Pod %s may do too much: %+v", pod.Name, rights)
+		}
+	}
+}
+
+// attachConsumer starts a Pod that uses the network.
+func attachConsumer(ctx context.Context, t *testing.T, l *lab.Lab) {
+	t.Helper()
+	pod := ordinary("consumer", canaryImage(t, l))
+	pod.Namespace = lab.Namespace
+	pod.Annotations = map[string]string{"k8s.v1.cni.cncf.io/networks": `[{"name": "vlan50", "ips": ["198.51.100.101/24"]}]`}
+	pod.Spec.Containers[0].Command = []string{"sleep", "600"}
+	clients, err := l.Clients()
+	must(t, err)
+	_, err = clients.Kube.CoreV1().Pods(lab.Namespace).Create(ctx, pod, metav1.CreateOptions{})
+	must(t, err)
+	afterwards(t, l, "delete", "pod", "--namespace", lab.Namespace, pod.Name, "--wait")
+	kubectl(ctx, t, l, "wait", "--for=condition=Ready", "--timeout=1m", "pod", "--namespace", lab.Namespace, pod.Name)
+}
+
+func addForeignNetwork(ctx context.Context, t *testing.T, l *lab.Lab) {
+	t.Helper()
+	afterwards(t, l, "delete", "network-attachment-definitions.k8s.cni.cncf.io", "--namespace", "default", "vlan20", "--ignore-not-found")
+	apply(ctx, t, l, `apiVersion: k8s.cni.cncf.io/v1
+kind: NetworkAttachmentDefinition
+metadata: {name: vlan20, namespace: default}
+spec: {config: '{"cniVersion": "0.3.1", "type": "bridge"}'}
+`)
+}
+
+func forbidHostPath(ctx context.Context, t *testing.T, l *lab.Lab) {
+	t.Helper()
+	label := []string{"label", "namespace", lab.SystemNamespace, "--overwrite"}
+	afterwards(t, l, append(label, "pod-security.kubernetes.io/enforce-")...)
+	kubectl(ctx, t, l, append(label, "pod-security.kubernetes.io/enforce=baseline")...)
+}
+
 // leaveConfAlone kills the daemon's node side and deletes its DaemonSet by
 // force, so that the conf stays behind.
-func leaveConfAlone(ctx context.Context, l *lab.Lab) error {
+func leaveConfAlone(ctx context.Context, t *testing.T, l *lab.Lab) {
+	t.Helper()
 	conf, err := l.ReadNode(node.MultusConf)
-	if err != nil {
-		return err
-	}
-	if _, err := l.Kubectl(ctx, "delete", "daemonset", "--namespace", lab.SystemNamespace, lab.DaemonSetName, "--wait"); err != nil {
-		return err
-	}
-	if _, err := l.Kubectl(ctx, "wait", "--for=delete", "pod", "--namespace", lab.SystemNamespace, "--selector", "name=multus", "--timeout", "1m"); err != nil {
-		return err
-	}
-	return l.WriteNode(node.MultusConf, conf)
+	must(t, err)
+	must(t, l.KillDaemon())
+	kubectl(ctx, t, l, "delete", "daemonset", "--namespace", lab.SystemNamespace, lab.DaemonSetName, "--wait")
+	kubectl(ctx, t, l, "wait", "--for=delete", "pod", "--namespace", lab.SystemNamespace, "--selector", "name=multus", "--timeout", "1m")
+	// Where the kubelet was quicker to start it again than the deletion, it has
+	// taken its conf away.
+	must(t, l.WriteNode(node.MultusConf, conf))
 }
 
 // rewriteSoon writes the primary conf once the Multus conf has gone, as k3s does
 // when it is restarted: the daemon writes its own again.
-func rewriteSoon(ctx context.Context, l *lab.Lab) error {
+func rewriteSoon(ctx context.Context, t *testing.T, l *lab.Lab) {
+	t.Helper()
 	go func() {
 		for ctx.Err() == nil {
 			if _, err := l.ReadNode(node.MultusConf); err != nil {
@@ -356,5 +349,4 @@ func rewriteSoon(ctx context.Context, l *lab.Lab) error {
 			time.Sleep(50 * time.Millisecond)
 		}
 	}()
-	return nil
 }

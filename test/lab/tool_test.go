@@ -48,12 +48,19 @@ func tool(t *testing.T) string {
 	return binary
 }
 
-// runTool runs the tool against the lab, with a home of its own.
-func runTool(ctx context.Context, t *testing.T, l *lab.Lab, home string, args ...string) (stdout, stderr string, code int) {
+// toolCommand is the tool against the lab, ready to start.
+func toolCommand(ctx context.Context, t *testing.T, l *lab.Lab, home string, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(ctx, tool(t), args...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+l.Kubeconfig(), "HOME="+home,
 		"XDG_STATE_HOME="+filepath.Join(home, "state"), "XDG_CONFIG_HOME="+filepath.Join(home, "config"))
+	return cmd
+}
+
+// runTool runs the tool against the lab, with a home of its own.
+func runTool(ctx context.Context, t *testing.T, l *lab.Lab, home string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	cmd := toolCommand(ctx, t, l, home, args...)
 	var out, notes bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &notes
 	err := cmd.Run()

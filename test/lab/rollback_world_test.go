@@ -1,0 +1,338 @@
+//go:build lab && linux
+
+package lab_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/vlan50/kubectl-vlan50/pkg/api/v1alpha1"
+	"github.com/vlan50/kubectl-vlan50/pkg/rollback"
+	"github.com/vlan50/kubectl-vlan50/test/lab"
+	"github.com/vlan50/kubectl-vlan50/test/lab/node"
+)
+
+// undone is one run of the tool's rollback.
+type undone struct {
+	code           int
+	stdout, stderr string
+	document       v1alpha1.RollbackResult
+}
+
+// rollBack runs the tool with a home of the test's own.
+func rollBack(ctx context.Context, t *testing.T, l *lab.Lab, home string, args ...string) undone {
+	t.Helper()
+	var u undone
+	u.stdout, u.stderr, u.code = runTool(ctx, t, l, home, append([]string{"rollback", "--output", "json"}, args...)...)
+	if u.stdout != "" {
+		if err := json.Unmarshal([]byte(u.stdout), &u.document); err != nil {
+			t.Fatalf("the tool did not print one JSON document: %v\n%s", err, u.stdout)
+		}
+	}
+	return u
+}
+
+func (u undone) expect(t *testing.T, code int, end string) {
+	t.Helper()
+	if u.code != code || u.document.Status.Outcome != end {
+		t.Errorf("exit code %d, outcome %q; want %d, %q\n%s\n%s", u.code, u.document.Status.Outcome, code, end, u.document.Status.Message, u.stderr)
+	}
+}
+
+func (u undone) expectRefusal(t *testing.T, texts ...string) {
+	t.Helper()
+	if u.code != 5 || u.stdout != "" {
+		t.Errorf("exit code %d, want 5\n%s\n%s", u.code, u.stdout, u.stderr)
+	}
+	for _, text := range append(texts, "nothing was changed") {
+		if !strings.Contains(u.stderr, text) {
+			t.Errorf("it does not say %q:\n%s", text, u.stderr)
+		}
+	}
+}
+
+// backups are the kept confs, each proven by the sum beside it.
+func backups(ctx context.Context, t *testing.T, l *lab.Lab) []string {
+	t.Helper()
+	out, err := l.NodeCommand(ctx, "sh", "-c", "cd "+node.ConfDir+"/"+rollback.BackupDir+" && sha256sum -c *.sha256").CombinedOutput()
+	if err != nil {
+		t.Errorf("the backup does not hold: %v\n%s", err, out)
+	}
+	return strings.Split(strings.TrimSpace(string(out)), "\n")
+}
+
+// remade puts the whole site back, which a rollback has taken away.
+func remade(t *testing.T, l *lab.Lab) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), scenarioWithin)
+	defer cancel()
+	files, err := filepath.Glob(filepath.Join(filepath.Dir(l.CanaryManifest()), "[1-5]0-*.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The first time makes the kind of the networks, the second the network.
+	for range 2 {
+		for _, file := range files {
+			if _, applyErr := l.Kubectl(ctx, "apply", "-f", file); applyErr != nil {
+				err = applyErr
+				time.Sleep(time.Second)
+			} else {
+				err = nil
+			}
+		}
+	}
+	if err := errors.Join(err, l.Reset(ctx)); err != nil {
+		t.Errorf("the lab is not as it was found: %v", err)
+	}
+	if err := l.InNode(ctx, "rm", "-rf", node.ConfDir+"/"+rollback.BackupDir); err != nil {
+		t.Error(err)
+	}
+}
+
+// starter starts an ordinary Pod on the node every second until it is stopped.
+type starter struct {
+	stop    context.CancelFunc
+	done    chan struct{}
+	started []string
+	failed  []string
+}
+
+// startPods begins; image is one that is on the node.
+func startPods(ctx context.Context, t *testing.T, l *lab.Lab, image string) *starter {
+	t.Helper()
+	clients, err := l.Clients()
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, stop := context.WithCancel(ctx)
+	s := &starter{stop: stop, done: make(chan struct{})}
+	go func() {
+		defer close(s.done)
+		for i := 0; run.Err() == nil; i++ {
+			name := fmt.Sprintf("ordinary-%d", i)
+			if _, err := clients.Kube.CoreV1().Pods("default").Create(ctx, ordinary(name, image), metav1.CreateOptions{}); err != nil {
+				s.failed = append(s.failed, fmt.Sprintf("%s: %v", name, err))
+			}
+			s.started = append(s.started, name)
+			select {
+			case <-run.Done():
+			case <-time.After(time.Second):
+			}
+		}
+	}()
+	return s
+}
+
+func ordinary(name, image string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", Labels: map[string]string{"ordinary": "true"}},
+		Spec: corev1.PodSpec{
+			NodeName: node.Name, RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: new(false), TerminationGracePeriodSeconds: new(int64(0)),
+			Containers: []corev1.Container{{Name: "main", Image: image, ImagePullPolicy: corev1.PullIfNotPresent, Command: []string{"true"}}},
+		},
+	}
+}
+
+// end waits for the Pods and gives those that failed because of CNI.
+func (s *starter) end(ctx context.Context, t *testing.T, l *lab.Lab) []string {
+	t.Helper()
+	s.stop()
+	<-s.done
+	clients, err := l.Clients()
+	if err != nil {
+		t.Fatal(err)
+	}
+	deadline := time.Now().Add(time.Minute)
+	for _, name := range s.started {
+		for {
+			pod, err := clients.Kube.CoreV1().Pods("default").Get(ctx, name, metav1.GetOptions{})
+			if err == nil && pod.Status.Phase == corev1.PodSucceeded {
+				break
+			}
+			if time.Now().After(deadline) {
+				s.failed = append(s.failed, name+" did not run to its end")
+				break
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+	}
+	events, err := clients.Kube.CoreV1().Events("default").List(ctx, metav1.ListOptions{FieldSelector: "reason=FailedCreatePodSandBox"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, event := range events.Items {
+		if slices.Contains(s.started, event.InvolvedObject.Name) {
+			s.failed = append(s.failed, event.InvolvedObject.Name+": "+event.Message)
+		}
+	}
+	if _, err := l.Kubectl(ctx, "delete", "pods", "--namespace", "default", "--selector", "ordinary=true", "--wait"); err != nil {
+		t.Error(err)
+	}
+	return s.failed
+}
+
+// canaryImage is an image that the node has.
+func canaryImage(t *testing.T, l *lab.Lab) string {
+	t.Helper()
+	data, err := os.ReadFile(l.CanaryManifest())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := new(corev1.Pod)
+	if err := yaml.UnmarshalStrict(data, pod); err != nil {
+		t.Fatal(err)
+	}
+	return pod.Spec.Containers[0].Image
+}
+
+// checkGone checks that no object and no conf of Multus is left, and no Pod of
+// the tool's.
+func checkGone(ctx context.Context, t *testing.T, l *lab.Lab) {
+	t.Helper()
+	clients, err := l.Clients()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, dsErr := clients.Kube.AppsV1().DaemonSets(lab.SystemNamespace).Get(ctx, lab.DaemonSetName, metav1.GetOptions{})
+	_, roleErr := clients.Kube.RbacV1().ClusterRoles().Get(ctx, "multus", metav1.GetOptions{})
+	_, bindingErr := clients.Kube.RbacV1().ClusterRoleBindings().Get(ctx, "multus", metav1.GetOptions{})
+	_, accountErr := clients.Kube.CoreV1().ServiceAccounts(lab.SystemNamespace).Get(ctx, "multus", metav1.GetOptions{})
+	_, configErr := clients.Kube.CoreV1().ConfigMaps(lab.SystemNamespace).Get(ctx, lab.DaemonConfig, metav1.GetOptions{})
+	_, guardErr := clients.Kube.CoreV1().ConfigMaps(lab.Namespace).Get(ctx, lab.GuardName, metav1.GetOptions{})
+	_, canaryErr := clients.Kube.CoreV1().Pods(lab.Namespace).Get(ctx, lab.CanaryName, metav1.GetOptions{})
+	_, networkErr := clients.Networks.K8sCniCncfIoV1().NetworkAttachmentDefinitions(lab.Namespace).Get(ctx, lab.NetworkName, metav1.GetOptions{})
+	for name, err := range map[string]error{
+		"DaemonSet": dsErr, "ClusterRole": roleErr, "ClusterRoleBinding": bindingErr, "ServiceAccount": accountErr,
+		"daemon configuration": configErr, "guard script": guardErr, "canary": canaryErr, "network": networkErr,
+	} {
+		if !apierrors.IsNotFound(err) {
+			t.Errorf("the %s is left (%v)", name, err)
+		}
+	}
+	if _, err := l.ReadNode(node.MultusConf); err == nil {
+		t.Error("the Multus conf is left")
+	}
+	noPods(ctx, t, l)
+}
+
+func noPods(ctx context.Context, t *testing.T, l *lab.Lab) {
+	t.Helper()
+	out, err := l.Kubectl(ctx, "get", "pods", "--all-namespaces", "--selector", rollback.PodLabel, "--output", "name")
+	if err != nil || strings.TrimSpace(out) != "" {
+		t.Errorf("Pods of the tool's are left: %s %v", out, err)
+	}
+}
+
+// running is a rollback that goes on while the test acts.
+type running struct {
+	cmd   *exec.Cmd
+	mu    sync.Mutex
+	lines []string
+	more  chan struct{}
+	done  chan struct{}
+}
+
+// begin starts a rollback.
+func begin(ctx context.Context, t *testing.T, l *lab.Lab, home string) *running {
+	t.Helper()
+	cmd := toolCommand(ctx, t, l, home, "rollback", "--output", "json", "--yes")
+	stderr, err := cmd.StderrPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	r := &running{cmd: cmd, more: make(chan struct{}, 1), done: make(chan struct{})}
+	go func() {
+		defer close(r.done)
+		for lines := bufio.NewScanner(stderr); lines.Scan(); {
+			r.mu.Lock()
+			r.lines = append(r.lines, lines.Text())
+			r.mu.Unlock()
+			select {
+			case r.more <- struct{}{}:
+			default:
+			}
+		}
+	}()
+	return r
+}
+
+func (r *running) said() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return strings.Join(r.lines, "\n")
+}
+
+func (r *running) waitFor(t *testing.T, text string) {
+	t.Helper()
+	for !strings.Contains(r.said(), text) {
+		select {
+		case <-r.more:
+		case <-r.done:
+			if !strings.Contains(r.said(), text) {
+				t.Fatalf("it ended without %q:\n%s", text, r.said())
+			}
+		}
+	}
+}
+
+// wait gives the exit code, -1 where a signal ended it.
+func (r *running) wait(t *testing.T) int {
+	t.Helper()
+	<-r.done
+	if _, exited := errors.AsType[*exec.ExitError](r.cmd.Wait()); !exited && r.cmd.ProcessState == nil {
+		t.Fatal("the tool did not run")
+	}
+	return r.cmd.ProcessState.ExitCode()
+}
+
+// end runs a rollback until it says text, and sends it a signal.
+func end(ctx context.Context, t *testing.T, l *lab.Lab, home, text string, signal syscall.Signal) int {
+	t.Helper()
+	run := begin(ctx, t, l, home)
+	run.waitFor(t, text)
+	// It may have ended by itself meanwhile: after the last step.
+	_ = run.cmd.Process.Signal(signal)
+	return run.wait(t)
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// checkUntouched checks that the site is as before.
+func checkUntouched(ctx context.Context, t *testing.T, l *lab.Lab) {
+	t.Helper()
+	for _, args := range [][]string{
+		{"daemonset", "--namespace", lab.SystemNamespace, lab.DaemonSetName},
+		{"configmap", "--namespace", lab.SystemNamespace, lab.DaemonConfig},
+		{"clusterrole", "multus"},
+		{"pod", "--namespace", lab.Namespace, lab.CanaryName},
+		{"network-attachment-definitions.k8s.cni.cncf.io", "--namespace", lab.Namespace, lab.NetworkName},
+		{"configmap", "--namespace", lab.Namespace, lab.GuardName},
+	} {
+		kubectl(ctx, t, l, append([]string{"get"}, args...)...)
+	}
+	if _, err := l.ReadNode(node.MultusConf); err != nil {
+		t.Errorf("the Multus conf is gone: %v", err)
+	}
+	noPods(ctx, t, l)
+}
