@@ -2,24 +2,29 @@
 GO      ?= go
 LINT    := $(GO) tool -modfile=tools/lint/go.mod golangci-lint
 
+# One way to compile for everything but the race detector, so that nothing is
+# compiled twice.
+export CGO_ENABLED := 0
+
 .PHONY: help
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
 
 .PHONY: build
 build: ## build bin/kubectl-vlan50
-	CGO_ENABLED=0 $(GO) build -o bin/ ./cmd/kubectl-vlan50
+	$(GO) build -o bin/ ./cmd/kubectl-vlan50
 
+# govet is one of the linters.
 .PHONY: test
 test: unit lint integration ## unit tests, lint and integration tests
 
 .PHONY: unit
 unit: ## unit tests alone, with the race detector
-	$(GO) test -race ./cmd/... ./pkg/... ./test/cases/... ./test/lab/...
+	CGO_ENABLED=1 $(GO) test -race -vet=off ./cmd/... ./pkg/... ./test/cases/... ./test/lab/...
 
 .PHONY: integration
 integration: build ## the built binary against a real API server
-	$(GO) test -tags integration -count=1 -timeout 30m ./test/apiserver/... ./test/buildcache/... ./test/scriptednode/... ./test/integration/...
+	$(GO) test -tags integration -vet=off -count=1 -timeout 30m ./test/apiserver/... ./test/buildcache/... ./test/scriptednode/... ./test/integration/...
 
 .PHONY: lint
 lint: ## lint, formatting and tidiness
@@ -38,14 +43,14 @@ docs: ## write the generated documents anew
 # where the repository came from, which a clone without a remote cannot say.
 .PHONY: dist
 dist: ## release archives, checksums, SBOMs and krew manifest, into dist/
-	CGO_ENABLED=0 GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=remote.origin.url GIT_CONFIG_VALUE_0=https://github.com/vlan50/kubectl-vlan50 \
+	GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=remote.origin.url GIT_CONFIG_VALUE_0=https://github.com/vlan50/kubectl-vlan50 \
 		$(GO) tool -modfile=tools/release/go.mod goreleaser release --clean --skip=publish --timeout 2h \
 		$$(git describe --tags --exact-match >/dev/null 2>&1 || echo --snapshot)
 	@wc -c dist/*.tar.gz dist/*.zip dist/*/kubectl-vlan50* | awk '$$2 != "total" { printf "%6.1f MB  %s\n", $$1 / 1e6, $$2 }'
 
 .PHONY: test-krew
 test-krew: ## build the release twice and install it with the real krew, offline
-	$(GO) test -tags krew -count=1 -timeout 2h -v ./test/krew/...
+	$(GO) test -tags krew -vet=off -count=1 -timeout 2h -v ./test/krew/...
 
 .PHONY: demo
 demo: build ## three retests to watch: a pass, a false failure told apart, a real failure
@@ -71,11 +76,11 @@ lab-shell: ## a shell that reaches the lab
 
 .PHONY: lab-test
 lab-test: build ## everything that only a real node can show (about an hour)
-	$(GO) test -tags lab -count=1 -timeout 2h -v ./test/lab
+	$(GO) test -tags lab -vet=off -count=1 -timeout 2h -v ./test/lab
 
 .PHONY: lab-test-short
 lab-test-short: build ## the part of lab-test that CI runs
-	$(GO) test -tags lab -count=1 -timeout 40m -v -short ./test/lab
+	$(GO) test -tags lab -vet=off -count=1 -timeout 40m -v -short ./test/lab
 
 .PHONY: bench
 bench: build ## what status costs on a large cluster, against kubectl get pods

@@ -39,6 +39,9 @@ type statusScene struct {
 // TestStatus looks at each state with both forms of the output. Every scene
 // begins with a retest on the reference site.
 func TestStatus(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the short set has the restarts and the points of the DaemonSet")
+	}
 	for _, s := range []statusScene{
 		{name: "healthy", state: v1alpha1.StateFreshPass, code: 0, says: []string{"PROVEN", "FRESH", "would be attached", node.CanaryAddress}},
 		{name: "no canary", arrange: deleteCanary, state: v1alpha1.StateNoCanary, code: 4, says: []string{"NOT PROVEN", "there is no canary", "canary retest -f"}},
