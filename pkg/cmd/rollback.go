@@ -48,8 +48,6 @@ func newCmdRollback(configFlags *genericclioptions.ConfigFlags, streams generici
 	flags := &RollbackFlags{config: configFlags, result: newResultFlags(), dryRun: string(canary.DryRunNone)}
 	command := &cobra.Command{
 		Use: "rollback",
-		// Not listed until its tests on a real node are complete.
-		Hidden: true,
 		Short:  "Take Multus away without breaking a node, or put its conf back",
 		Long: strings.TrimSpace(`
 Take Multus away without ever leaving a node on which no Pod can start.

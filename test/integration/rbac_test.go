@@ -39,9 +39,12 @@ const (
 )
 
 // published are the rights of config/rbac/retest.yaml, one by one.
-func (s *site) published() []right {
+func (s *site) published() []right { return s.publishedIn("retest.yaml") }
+
+// publishedIn are the rights of a file of config/rbac.
+func (s *site) publishedIn(file string) []right {
 	s.t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "..", "config", "rbac", "retest.yaml"))
+	data, err := os.ReadFile(filepath.Join("..", "..", "config", "rbac", file))
 	check(s.t, err)
 	var rights []right
 	documents := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
@@ -54,7 +57,7 @@ func (s *site) published() []right {
 		}
 		place, ok := map[string]string{"downloads": atCanary, "kube-system": atDaemon, "": anywhere}[role.Namespace]
 		if !ok {
-			s.t.Fatalf("config/rbac/retest.yaml: a Role in namespace %s", role.Namespace)
+			s.t.Fatalf("config/rbac/%s: a Role in namespace %s", file, role.Namespace)
 		}
 		for _, rule := range role.Rules {
 			for _, resource := range rule.Resources {

@@ -296,3 +296,32 @@ func TestRollbackSweepsWhatAKilledRunLeft(t *testing.T) {
 	out.said(t, "deleting the Pod "+pod.Namespace+"/vlan50-rollback-probe-dead")
 	s.checkGone()
 }
+
+// The published rights are enough, and a right to change something that is
+// missing stops the run with its name before anything is changed.
+func TestRollbackWithThePublishedRights(t *testing.T) {
+	t.Parallel()
+	s := newRollbackSite(t, ownPlane(t), "rights")
+	all := s.publishedIn("rollback.yaml")
+	for i, lacking := range []right{
+		{atDaemon, "", "pods", "create"},
+		{atDaemon, "", "pods/log", "get"},
+		{atDaemon, "apps", "daemonsets", "delete"},
+		{atCanary, "k8s.cni.cncf.io", "network-attachment-definitions", "delete"},
+		{anywhere, "rbac.authorization.k8s.io", "clusterrolebindings", "patch"},
+		{anywhere, "apiextensions.k8s.io", "customresourcedefinitions", "delete"},
+	} {
+		t.Run("without "+lacking.String(), func(t *testing.T) {
+			rights := without(all, func(r right) bool { return r == lacking })
+			if len(rights) != len(all)-1 {
+				t.Fatalf("config/rbac/rollback.yaml does not have %s", lacking)
+			}
+			s.asUser(fmt.Sprintf("lacks-%d", i), rights)
+			s.rollback("--yes").expectError(t, 5, "nothing was changed", lacking.String())
+			s.checkUntouched()
+		})
+	}
+	s.asUser("roller", all)
+	s.rollback("--yes").expectResult(t, 0, "done")
+	s.checkGone()
+}
