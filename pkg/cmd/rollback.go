@@ -47,8 +47,8 @@ type RollbackOptions struct {
 func newCmdRollback(configFlags *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
 	flags := &RollbackFlags{config: configFlags, result: newResultFlags(), dryRun: string(canary.DryRunNone)}
 	command := &cobra.Command{
-		Use: "rollback",
-		Short:  "Take Multus away without breaking a node, or put its conf back",
+		Use:   "rollback",
+		Short: "Take Multus away without breaking a node, or put its conf back",
 		Long: strings.TrimSpace(`
 Take Multus away without ever leaving a node on which no Pod can start.
 
