@@ -45,7 +45,7 @@ func (r *Retest) observe(ctx context.Context) (verdict.Verdict, error) {
 		case pod != nil && pod.UID != r.uid && !slices.Contains(r.earlier, pod.UID):
 			// A watch that lags may still show a Pod that was waited for, but no other.
 			return verdict.Verdict{}, r.namesake(pod)
-		case pod == nil && last.CanaryPod() != nil:
+		case pod == nil && (last.CanaryPod() != nil || r.neverSeen(ctx)):
 			r.final, r.configuration = last, evidence.FingerprintOf(last)
 			return r.vanished(), nil
 		}
@@ -53,6 +53,18 @@ func (r *Retest) observe(ctx context.Context) (verdict.Verdict, error) {
 			return verdict.Verdict{}, err
 		}
 	}
+}
+
+// unseenAfter is how long a watch may take to show the Pod that was created.
+const unseenAfter = 5 * time.Second
+
+// neverSeen reports whether the new Pod was deleted before a watch showed it.
+func (r *Retest) neverSeen(ctx context.Context) bool {
+	if r.now().Sub(r.attempt.Created) < unseenAfter {
+		return false
+	}
+	_, err := r.Clients.Core.Pods(r.Canary.Namespace).Get(ctx, r.Canary.Name, metav1.GetOptions{})
+	return apierrors.IsNotFound(err)
 }
 
 // settle completes a final verdict: the guard's own words, and the check that

@@ -92,13 +92,17 @@ func (t Text) evidence(lines []v1alpha1.EvidenceLine) {
 	}
 }
 
-// cut keeps a line of evidence readable: kubelet's messages run to a kilobyte,
-// and what they say stands under "why".
+// cut keeps a line of evidence readable: kubelet's messages run to a kilobyte.
+// Who speaks stands at their beginning and what it comes down to at their end,
+// so that the middle goes.
 func (t Text) cut(text string) string {
-	if runes := []rune(text); !t.Wide && len(runes) > lineShown {
-		return string(runes[:lineShown]) + " ... (-o wide shows all)"
+	const gap = " ... "
+	runes := []rune(text)
+	if t.Wide || len(runes) <= lineShown+len(gap) {
+		return text
 	}
-	return text
+	head := lineShown / 2
+	return string(runes[:head]) + gap + string(runes[len(runes)-(lineShown-head):]) + " (-o wide shows all)"
 }
 
 func (t Text) attempt(attempt *v1alpha1.Attempt) {
