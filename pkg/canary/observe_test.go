@@ -10,13 +10,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
 
-	"github.com/vlan50/kubectl-vlan50/pkg/cluster"
 	"github.com/vlan50/kubectl-vlan50/pkg/verdict"
 )
 
@@ -41,6 +39,19 @@ func TestCanaryDeletedByOthersIsInconclusive(t *testing.T) {
 			if write == "patch pods" {
 				t.Error("a Pod that is gone was annotated")
 			}
+		}
+	})
+}
+
+// A Pod that is gone before a watch has shown it is not waited for.
+func TestCanaryDeletedBeforeItWasSeen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.created = func(pod *corev1.Pod) { w.gone(pod.UID) }
+		result, err := w.retest().Run(t.Context())
+		check(t, err)
+		if v := result.Verdict; v.Outcome != verdict.Inconclusive || v.Cause != verdict.PodDeletedDuringAdd || strings.Contains(v.Message, "deadline") {
+			t.Errorf("verdict: %+v\n%s", v, w.story())
 		}
 	})
 }
@@ -162,30 +173,6 @@ func TestExplain(t *testing.T) {
 			var interruption *Interruption
 			if errors.As(err, &interruption) != test.stopped {
 				t.Errorf("interruption: %v", err)
-			}
-		})
-	}
-}
-
-func TestAnswered(t *testing.T) {
-	tests := map[string]struct {
-		err  error
-		want bool
-	}{
-		"forbidden":       {errForbidden, true},
-		"conflict":        {errConflict, true},
-		"wrapped":         {fmt.Errorf("x: %w", errForbidden), true},
-		"too busy":        {errBusy, false},
-		"in trouble":      {serverError, false},
-		"timed out":       {apierrors.NewTimeoutError("x", 1), false},
-		"not reached":     {errLostAnswer, false},
-		"out of time":     {context.DeadlineExceeded, false},
-		"no error at all": {nil, false},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			if got := cluster.Answered(test.err); got != test.want {
-				t.Errorf("got %v", got)
 			}
 		})
 	}

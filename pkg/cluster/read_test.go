@@ -1,14 +1,21 @@
 package cluster
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 )
 
@@ -118,4 +125,45 @@ func TestNewRefusesABrokenConfiguration(t *testing.T) {
 	if _, err := New(&rest.Config{Host: "https://x", TLSClientConfig: rest.TLSClientConfig{CAFile: "/nowhere/ca.crt"}}); err == nil {
 		t.Error("a certificate authority that is not there was accepted")
 	}
+}
+
+func TestAnswered(t *testing.T) {
+	pods := schema.GroupResource{Resource: "pods"}
+	forbidden := apierrors.NewForbidden(pods, "canary", nil)
+	tests := map[string]struct {
+		err  error
+		want bool
+	}{
+		"forbidden":       {forbidden, true},
+		"conflict":        {apierrors.NewConflict(pods, "canary", nil), true},
+		"wrapped":         {fmt.Errorf("x: %w", forbidden), true},
+		"too busy":        {apierrors.NewTooManyRequests("later", 1), false},
+		"in trouble":      {apierrors.NewInternalError(errors.New("x")), false},
+		"timed out":       {apierrors.NewTimeoutError("x", 1), false},
+		"not reached":     {&url.Error{Op: "Get", URL: "https://192.0.2.1", Err: errors.New("connection refused")}, false},
+		"out of time":     {context.DeadlineExceeded, false},
+		"no error at all": {nil, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := Answered(test.err); got != test.want {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
+}
+
+func TestPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		if err := Pause(t.Context(), time.Minute); err != nil || time.Since(start) != time.Minute {
+			t.Errorf("after %s: %v", time.Since(start), err)
+		}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		why := errors.New("why")
+		time.AfterFunc(time.Second, func() { cancel(why) })
+		if err := Pause(ctx, time.Hour); !errors.Is(err, why) {
+			t.Errorf("cancelled: %v", err)
+		}
+	})
 }
