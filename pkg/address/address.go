@@ -23,7 +23,7 @@ type Claim struct {
 type Lookup func(namespace, name string) (multus.NetConf, error)
 
 // Claims are the addresses a Pod asks for, in its networks annotation or in the
-// NetworkAttachmentDefinition's own static IPAM.
+// NetworkAttachmentDefinition's own static IPAM, and those that it was given.
 func Claims(pod *corev1.Pod, lookup Lookup) ([]Claim, error) {
 	selections, err := multus.RequestedNetworks(pod)
 	if err != nil {
@@ -38,8 +38,34 @@ func Claims(pod *corev1.Pod, lookup Lookup) ([]Claim, error) {
 		for _, address := range multus.RequestedAddresses(selection, conf) {
 			claims = append(claims, Claim{Address: address, Segment: Segment(selection, conf)})
 		}
+		for _, address := range Held(pod, selection) {
+			if claim := (Claim{Address: address, Segment: Segment(selection, conf)}); !slices.Contains(claims, claim) {
+				claims = append(claims, claim)
+			}
+		}
 	}
 	return claims, nil
+}
+
+// Held are the addresses that Multus says a Pod has on a network: an IPAM plugin
+// may give one that nobody has asked for by name.
+func Held(pod *corev1.Pod, selection multus.Selection) []netip.Addr {
+	statuses, err := multus.NetworkStatus(pod)
+	if err != nil {
+		return nil
+	}
+	var addresses []netip.Addr
+	for _, entry := range statuses.Entries {
+		if entry.Name != selection.Network() || entry.Interface != selection.Interface {
+			continue
+		}
+		for _, ip := range entry.IPs {
+			if address, ok := multus.ParseAddress(ip); ok {
+				addresses = append(addresses, address)
+			}
+		}
+	}
+	return addresses
 }
 
 // Segment names the wire behind a network: macvlan and ipvlan children of one

@@ -105,3 +105,21 @@ func TestFinished(t *testing.T) {
 		}
 	}
 }
+
+// An address that IPAM chose is claimed as well, on its own network alone.
+func TestClaimsOfWhatIsHeld(t *testing.T) {
+	t.Parallel()
+	pod := asking(`vlan50`)
+	pod.Annotations[nadv1.NetworkStatusAnnot] = `[{"name":"cbr0","interface":"eth0","ips":["10.42.0.9"],"default":true},{"name":"a/vlan50","interface":"net1","ips":["192.0.2.9","not an address"]}]`
+	got, err := Claims(pod, lookup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]Claim{claim("192.0.2.9", "master enp1s0.50")}, got, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	pod.Annotations[nadv1.NetworkAttachmentAnnot] = `[{"name":"vlan50","ips":["192.0.2.9/24"]}]`
+	if got, err = Claims(pod, lookup); err != nil || len(got) != 1 {
+		t.Errorf("asked for and held: %v (%v)", got, err)
+	}
+}

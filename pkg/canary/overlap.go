@@ -17,8 +17,8 @@ import (
 // scanPage is how many Pods one page of the scan over all namespaces has.
 const scanPage = 500
 
-// otherHolders scans all namespaces for Pods that ask for an address of the
-// canary on the same segment. Only metadata is listed; the few Pods with a
+// otherHolders scans all namespaces for Pods that ask for or hold an address of
+// the canary on the same segment. Only metadata is listed; the few Pods with a
 // networks annotation are read whole.
 func (r *Retest) otherHolders(ctx context.Context) ([]string, error) {
 	lookup := r.Clients.NewNetworks(ctx).Conf
@@ -67,7 +67,7 @@ func (r *Retest) holder(ctx context.Context, meta *metav1.PartialObjectMetadata,
 	case address.Finished(pod):
 		return "", nil
 	}
-	return fmt.Sprintf("Pod %s/%s (%s, on node %s) asks for %s on %s",
+	return fmt.Sprintf("Pod %s/%s (%s, on node %s) claims %s on %s",
 		pod.Namespace, pod.Name, pod.Status.Phase, orNone(pod.Spec.NodeName), both[0].Address, both[0].Segment), nil
 }
 

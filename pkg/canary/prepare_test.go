@@ -73,14 +73,14 @@ func TestGuards(t *testing.T) {
 			changes: func(s *site) {
 				s.others = []runtime.Object{other("media", "player", `[{"name":"vlan50","namespace":"downloads","ips":["192.0.2.100/24"]}]`, corev1.PodRunning)}
 			},
-			want: []string{"two Pods would hold one address: Pod media/player (Running, on node node-b) asks for 192.0.2.100 on master enp1s0.50; delete that Pod", "(nothing was changed)"},
+			want: []string{"two Pods would hold one address: Pod media/player (Running, on node node-b) claims 192.0.2.100 on master enp1s0.50; delete that Pod", "(nothing was changed)"},
 		},
 		"another Pod asks for it on another network of the same parent": {
 			changes: func(s *site) {
 				s.networks = append(s.networks, network("media", "lan", "enp1s0.50"))
 				s.others = []runtime.Object{other("media", "player", `[{"name":"lan","ips":["192.0.2.100/16"]}]`, corev1.PodPending)}
 			},
-			want: []string{"Pod media/player (Pending, on node node-b) asks for 192.0.2.100 on master enp1s0.50"},
+			want: []string{"Pod media/player (Pending, on node node-b) claims 192.0.2.100 on master enp1s0.50"},
 		},
 		"another Pod asks for it on another parent": {
 			changes: func(s *site) {

@@ -131,7 +131,7 @@ func claimantOf(pod *corev1.Pod, s multus.Selection, conf multus.NetConf, segmen
 	if c.finished {
 		return c
 	}
-	for _, a := range heldBy(pod, s) {
+	for _, a := range address.Held(pod, s) {
 		claim := address.Claim{Address: a, Segment: segment}
 		c.row.Held = append(c.row.Held, a.String())
 		c.held = append(c.held, claim)
@@ -140,26 +140,6 @@ func claimantOf(pod *corev1.Pod, s multus.Selection, conf multus.NetConf, segmen
 		}
 	}
 	return c
-}
-
-// heldBy are the addresses that Multus says a Pod has on a network.
-func heldBy(pod *corev1.Pod, s multus.Selection) []netip.Addr {
-	statuses, err := multus.NetworkStatus(pod)
-	if err != nil {
-		return nil
-	}
-	var addresses []netip.Addr
-	for _, entry := range statuses.Entries {
-		if entry.Name != s.Network() || entry.Interface != s.Interface {
-			continue
-		}
-		for _, ip := range entry.IPs {
-			if a, ok := multus.ParseAddress(ip); ok {
-				addresses = append(addresses, a)
-			}
-		}
-	}
-	return addresses
 }
 
 // judgeClaims marks each claimant. A finished Pod holds nothing; that another
