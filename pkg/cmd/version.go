@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/vlan50/kubectl-vlan50/pkg/cluster"
+	"github.com/vlan50/kubectl-vlan50/pkg/multus"
 	"github.com/vlan50/kubectl-vlan50/pkg/report"
 	"github.com/vlan50/kubectl-vlan50/pkg/target"
 )
@@ -148,7 +149,7 @@ func (v *versionInfo) addServer(ctx context.Context, flags *genericclioptions.Co
 	if err != nil {
 		return reachError(err)
 	}
-	server, err := client.ServerVersion()
+	server, err := client.ServerVersionWithContext(ctx)
 	if err != nil {
 		return reachError(fmt.Errorf("asking the API server for its version: %w", err))
 	}
@@ -172,8 +173,8 @@ func multusImage(ctx context.Context, clients *cluster.Clients, setting string) 
 	if err != nil {
 		return "unknown: " + err.Error()
 	}
-	if containers := ds.Spec.Template.Spec.Containers; len(containers) > 0 {
-		return fmt.Sprintf("%s (DaemonSet %s)", containers[0].Image, ref)
+	if container := multus.DaemonContainer(&ds.Spec.Template.Spec); container != nil {
+		return fmt.Sprintf("%s (DaemonSet %s)", container.Image, ref)
 	}
 	return fmt.Sprintf("unknown: DaemonSet %s has no container", ref)
 }

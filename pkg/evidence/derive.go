@@ -114,7 +114,12 @@ func IsMultus(ds *appsv1.DaemonSet) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(ds.Spec.Template.Spec.Containers, func(c corev1.Container) bool {
+	return RunsMultus(&ds.Spec.Template.Spec)
+}
+
+// RunsMultus tells a Pod that runs Multus by the names of its images.
+func RunsMultus(spec *corev1.PodSpec) bool {
+	return slices.ContainsFunc(spec.Containers, func(c corev1.Container) bool {
 		image, _, _ := strings.Cut(c.Image[strings.LastIndex(c.Image, "/")+1:], "@")
 		name, _, _ := strings.Cut(image, ":")
 		// Rebuilds keep the name ("hardened-multus-cni"); the controllers beside

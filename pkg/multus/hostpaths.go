@@ -40,7 +40,7 @@ type HostPaths struct {
 // holds as well.
 func HostPathsOf(ds *appsv1.DaemonSet, configs []corev1.ConfigMap) (HostPaths, error) {
 	spec := &ds.Spec.Template.Spec
-	daemon := daemonContainer(spec)
+	daemon := DaemonContainer(spec)
 	if daemon == nil {
 		return HostPaths{}, errors.New("it has no container")
 	}
@@ -74,9 +74,9 @@ func DaemonConfigMaps(ds *appsv1.DaemonSet) []string {
 	return names
 }
 
-// daemonContainer is the container that runs Multus: the one that says so by
+// DaemonContainer is the container that runs Multus: the one that says so by
 // its command, name or image, else the first.
-func daemonContainer(spec *corev1.PodSpec) *corev1.Container {
+func DaemonContainer(spec *corev1.PodSpec) *corev1.Container {
 	for i := range spec.Containers {
 		c := &spec.Containers[i]
 		if strings.Contains(strings.Join(words(c), " ")+" "+c.Name+" "+c.Image, "multus") {

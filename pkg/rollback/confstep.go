@@ -82,9 +82,10 @@ const lookAnew = "run the same command again: it looks at the node anew"
 // keepLocally saves the confs' contents on this machine, before the node loses
 // them.
 func (r *Rollback) keepLocally(n NodeState, finding Finding) error {
+	now := r.Now() // one time for all: they belong together
 	for _, conf := range finding.Multus {
 		_, err := r.Store.SaveConf(n.Name, Backup{
-			Conf: conf.Name, SHA256: conf.SHA256, Time: r.Now(), Size: conf.Size, Content: conf.Content,
+			Conf: conf.Name, SHA256: conf.SHA256, Time: now, Size: conf.Size, Content: conf.Content,
 		})
 		if err != nil {
 			return fmt.Errorf("saving %s of node %s on this machine before it is removed: %w", conf.Name, n.Name, err)
@@ -233,10 +234,11 @@ func (r *Rollback) probeFailed(ctx context.Context, n *NodeState, seen probed) e
 	if seen.trouble.kind != sandboxTrouble || !n.Serving || r.daemonGone() {
 		return failf(undoHint, "%s", reason)
 	}
-	for _, b := range slices.Clone(r.nodeResult(*n).Backups) {
-		if b.Size == 0 {
-			continue
-		}
+	put := newestOfEach(r.nodeResult(*n).Backups)
+	if len(put) == 0 {
+		return failf(undoHint, "%s", reason)
+	}
+	for _, b := range put {
 		text, err := r.putBack(ctx, n, b)
 		if err != nil {
 			return failf(undoHint, "%s; putting %s back failed as well: %v", reason, b.Conf, err)
@@ -244,6 +246,19 @@ func (r *Rollback) probeFailed(ctx context.Context, n *NodeState, seen probed) e
 		reason += "; the Multus daemon still serves, so that the node is made as it was: " + text
 	}
 	return failf("mend the node's own network, then run the same command again", "%s", reason)
+}
+
+// newestOfEach are the last copies of each conf that are not empty.
+func newestOfEach(backups []Backup) []Backup {
+	backups = usable(slices.Clone(backups))
+	Newest(backups)
+	var newest []Backup
+	for _, b := range backups {
+		if !slices.ContainsFunc(newest, func(have Backup) bool { return have.Conf == b.Conf }) {
+			newest = append(newest, b)
+		}
+	}
+	return newest
 }
 
 // daemonGone reports whether this run has deleted the DaemonSet.
@@ -255,7 +270,8 @@ func (r *Rollback) daemonGone() bool {
 
 const undoHint = "mend it on the node and run the same command again, or go back with --undo"
 
-// removeAgain removes a conf that has come back; false where it has not.
+// removeAgain removes a conf that has come back; false where there is nothing to
+// be gained by another probe.
 func (r *Rollback) removeAgain(ctx context.Context, n *NodeState, seen probed) (bool, error) {
 	if r.Access == AccessManual {
 		r.notef(StepProbe, "node %s: %s", n.Name, seen.reason)
@@ -266,8 +282,12 @@ func (r *Rollback) removeAgain(ctx context.Context, n *NodeState, seen probed) (
 		return false, nil
 	}
 	back, err := r.comeback(ctx, n)
-	if err != nil || !back {
+	if err != nil {
 		return false, err
+	}
+	if !back {
+		// The runtime may have made the sandbox by the conf that was there before.
+		return seen.multus, nil
 	}
 	r.notef(StepNode, "node %s: the Multus conf has come back; removing it again", n.Name)
 	_, err = r.clearAnew(ctx, n, false)

@@ -49,7 +49,7 @@ func (c *collector) adopt(ctx context.Context) error {
 	if c.DaemonSetNamed {
 		return nil
 	}
-	for _, kind := range []string{"ClusterRoleBinding", "ClusterRole", "ServiceAccount", "ConfigMap"} {
+	for _, kind := range []string{"ServiceAccount", "ConfigMap"} {
 		ref, err := c.marked(ctx, kindNamed(kind))
 		if err != nil {
 			return err

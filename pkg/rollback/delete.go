@@ -23,6 +23,10 @@ import (
 // mark notes on the objects of the plan that they go, before the first of them
 // does: a run that is killed takes away what would have led the next one there.
 func (r *Rollback) mark(ctx context.Context) (string, error) {
+	// The nodes have taken their time.
+	if err := r.stillHolds(ctx); err != nil {
+		return "", err
+	}
 	count := 0
 	for _, step := range r.result.Plan.Deletions() {
 		object := *step.Object
@@ -51,15 +55,47 @@ func (r *Rollback) markOne(ctx context.Context, object Object, mark string) erro
 	if err != nil {
 		return err
 	}
-	_, err = r.Clients.objects(object).Patch(ctx, object.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: canary.FieldManager})
+	err = r.retry(ctx, StepDelete, func() error {
+		_, err := r.Clients.objects(object).Patch(ctx, object.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: canary.FieldManager})
+		return err
+	})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	return err
 }
 
+// stayed is why a step was left out in the end.
+type stayed struct{ why string }
+
+func (s *stayed) Error() string { return "it stays: " + s.why }
+
+// othersLast looks once more for networks of others, right before their
+// definition would take them along: by now those of the plan are gone.
+func (r *Rollback) othersLast(ctx context.Context) error {
+	var left []string
+	err := r.retry(ctx, StepDelete, func() error {
+		c := &collector{Rollback: r}
+		all, err := c.allNetworks(ctx)
+		left = nil
+		for i := range all {
+			left = append(left, found(kindNamed(networkKind), &all[i]).String())
+		}
+		return err
+	})
+	if err == nil && len(left) > 0 {
+		return &stayed{why: "its deletion would delete " + join(left)}
+	}
+	return err
+}
+
 // deleteStep deletes exactly the object of the plan and waits until it is gone.
 func (r *Rollback) deleteStep(ctx context.Context, object Object) (string, error) {
+	if object.Name == networkCRD && !object.Deleting {
+		if err := r.othersLast(ctx); err != nil {
+			return "", err
+		}
+	}
 	for {
 		live, err := r.Clients.objects(object).Get(ctx, object.Name, metav1.GetOptions{})
 		switch {

@@ -6,35 +6,49 @@ import (
 )
 
 // removeLines are the shell lines that an operator runs on a node, as root, in
-// the place of a node Pod. Each line goes on only if the one before it held.
+// the place of a node Pod. They hold to its rules: nothing is removed where no
+// other conf takes over, and a copy is what --undo and status know.
 func (r *Rollback) removeLines(n NodeState) string {
-	at := stamp(r.Now())
 	return inDir(n, fmt.Sprintf(`
+  export LC_ALL=C
+  umask 077
   ls -l
-  # There must be another conf after Multus' own, and it must be valid JSON;
-  # without one, stop here: the node could start no Pod.
-  ls | grep -E '\.(conf|conflist|json)$'
+  # The runtime takes the first conf by name. After Multus' own there must be
+  # another one that is usable, or the node could start no Pod.
+  next=$(ls | grep -E '\.(conf|conflist|json)$' | grep -vE '^00-multus\.conf(list)?$' | head -n 1)
+  if [ -z "$next" ] || ! grep -q '"type"' "$next" || grep -Eq '"type" *: *"multus(-shim)?"' "$next"; then
+    echo "no other usable CNI conf takes over: nothing was removed" >&2
+    exit 1
+  fi
+  if command -v python3 >/dev/null && ! python3 -c 'import json, sys; json.load(sys.stdin)' <"$next"; then
+    echo "$next would take over, and is no valid JSON: nothing was removed" >&2
+    exit 1
+  fi
   for conf in 00-multus.conf 00-multus.conflist; do
     [ -e "$conf" ] || continue
     # Only what says that it is Multus', or is empty.
     [ ! -s "$conf" ] || grep -Eq '"type" *: *"multus(-shim)?"' "$conf" || continue
-    mkdir -p -m 700 %[1]s &&
-      cp -p "$conf" "%[1]s/$conf.%[2]s" &&
-      sha256sum "$conf" "%[1]s/$conf.%[2]s" &&
-      cmp "$conf" "%[1]s/$conf.%[2]s" &&
+    sum=$(sha256sum <"$conf" | cut -c 1-64)
+    copy=$conf.%[2]s.$(echo "$sum" | cut -c 1-12)
+    mkdir -p %[1]s &&
+      cp -p "$conf" "%[1]s/$copy" &&
+      cmp "$conf" "%[1]s/$copy" &&
+      echo "$sum  $copy" >"%[1]s/$copy.sha256" &&
       rm "$conf"
   done
-  ls -l . %[1]s`, BackupDir, at))
+  ls -l . %[1]s`, BackupDir, stamp(r.Now())))
 }
 
 // restoreLines put the newest kept conf back.
 func restoreLines(n NodeState) string {
 	return inDir(n, fmt.Sprintf(`
+  export LC_ALL=C
   ls -l %[1]s
-  # The newest copy, under its own name; nothing is overwritten.
-  newest=$(ls -t %[1]s/00-multus.conf*.* | grep -v '\.sha256$' | head -n 1) &&
-    name=$(basename "$newest" | sed -E 's/^(00-multus\.conf(list)?)\..*/\1/') &&
-    [ ! -e "$name" ] && [ -s "$newest" ] && cp -p "$newest" ".$name.new" && mv ".$name.new" "$name"
+  # The newest proven copy, under its own name; nothing is overwritten.
+  newest=$(ls %[1]s | grep -E '^00-multus\.conf(list)?\.[0-9]{8}T[0-9]{6}Z\.[0-9a-f]{12}$' | sort -t . -k 3,3 | tail -n 1)
+  [ -n "$newest" ] && [ -s "%[1]s/$newest" ] && (cd %[1]s && sha256sum -c "$newest.sha256") || exit 1
+  name=$(echo "$newest" | sed -E 's/\.[0-9]{8}T.*//')
+  [ ! -e "$name" ] && cp -p "%[1]s/$newest" ".$name.new" && mv ".$name.new" "$name"
   ls -l`, BackupDir))
 }
 

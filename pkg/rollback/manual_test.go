@@ -27,11 +27,15 @@ func TestLinesForTheOperator(t *testing.T) {
 		if slices.Contains(h.names(), "00-multus.conf") {
 			t.Errorf("the conf is still there:\n%s", out)
 		}
-		if got := h.read(BackupDir + "/00-multus.conf." + stamp(noon())); got != multusConf {
+		// The copy is one that a look takes for proven.
+		sum := Checksum([]byte(multusConf))
+		name := "00-multus.conf." + stamp(noon()) + "." + sum[:12]
+		if got := h.read(BackupDir + "/" + name); got != multusConf {
 			t.Errorf("backup %q", got)
 		}
-		if !strings.Contains(out, Checksum([]byte(multusConf))) {
-			t.Errorf("no checksum is shown:\n%s", out)
+		kept := Backups([]File{file(name, multusConf), file(name+".sha256", h.read(BackupDir+"/"+name+".sha256"))})
+		if len(kept) != 1 || kept[0].Conf != "00-multus.conf" {
+			t.Errorf("the copy is not known again: %+v", kept)
 		}
 		run(restoreLines(n))
 		if got := h.read("00-multus.conf"); got != multusConf {
@@ -42,6 +46,15 @@ func TestLinesForTheOperator(t *testing.T) {
 		run(r.removeLines(n))
 		if got := h.read("00-multus.conf"); got != `{"type":"bridge"}` {
 			t.Errorf("a foreign conf was touched: %q", got)
+		}
+
+		h.write("00-multus.conf", multusConf)
+		for _, other := range []string{"", "{", `{"type": "multus"}`} {
+			h.write("10-flannel.conflist", other)
+			out, err := exec.CommandContext(t.Context(), h.shell[0], append(h.shell[1:], "-c", r.removeLines(n))...).CombinedOutput()
+			if err == nil || !strings.Contains(string(out), "nothing was removed") || h.read("00-multus.conf") != multusConf {
+				t.Errorf("with %q as the other conf: %v\n%s", other, err, out)
+			}
 		}
 	})
 }

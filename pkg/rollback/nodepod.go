@@ -31,6 +31,11 @@ const (
 	PodLabel    = "vlan50.dev/rollback"
 	NodePodRole = "node"
 	ProbeRole   = "probe"
+	// StatusRole is a node Pod that only looks, for `rollback status`.
+	StatusRole = "status"
+
+	podPrefix = "vlan50-rollback-"
+	managedBy = "app.kubernetes.io/managed-by=kubectl-vlan50"
 )
 
 // Paths inside the node Pod.
@@ -72,7 +77,7 @@ type nodeJob struct {
 
 // podName is a name of our own choice, so that a Pod whose create was not
 // answered is found again.
-func podName(role, id string) string { return "vlan50-rollback-" + role + "-" + id }
+func podName(role, id string) string { return podPrefix + role + "-" + id }
 
 // nodePod starts even on a node whose CNI is broken: it uses the node's network
 // and no scheduler. It has no token, no capability, no privilege, and sees

@@ -6,10 +6,12 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/vlan50/kubectl-vlan50/pkg/evidence"
 	"github.com/vlan50/kubectl-vlan50/pkg/multus"
 )
 
@@ -39,6 +41,8 @@ func (c *collector) nodes(ctx context.Context) error {
 			c.state.Nodes = append(c.state.Nodes, c.nodeState(node, here))
 		case len(here) > 0:
 			c.state.LeftOut = append(c.state.LeftOut, "node "+node.Name)
+		case node.Labels[corev1.LabelOSStable] != "windows":
+			c.state.Unseen = append(c.state.Unseen, "node "+node.Name)
 		}
 	}
 	for _, name := range c.Nodes {
@@ -143,8 +147,7 @@ func (c *collector) daemonPods(ctx context.Context) ([]corev1.Pod, error) {
 	var pods []corev1.Pod
 	err := each(ctx, c.Clients.Core.Pods(c.state.DaemonSet.Namespace).List, func(list *corev1.PodList) error {
 		for i := range list.Items {
-			owner := metav1.GetControllerOf(&list.Items[i])
-			if owner == nil || owner.Kind != "DaemonSet" || owner.Name != c.state.DaemonSet.Name {
+			if !c.isDaemon(&list.Items[i]) {
 				continue
 			}
 			pods = append(pods, list.Items[i])
@@ -153,4 +156,26 @@ func (c *collector) daemonPods(ctx context.Context) ([]corev1.Pod, error) {
 		return nil
 	})
 	return pods, err
+}
+
+// isDaemon also knows the Pods of a DaemonSet that was deleted without them
+// (--cascade=orphan): they have no controller, and run on.
+func (c *collector) isDaemon(pod *corev1.Pod) bool {
+	owner := metav1.GetControllerOf(pod)
+	if owner == nil {
+		return evidence.RunsMultus(&pod.Spec) && pod.Labels[appsv1.DefaultDaemonSetUniqueLabelKey] != ""
+	}
+	return owner.Kind == "DaemonSet" && owner.Name == c.state.DaemonSet.Name
+}
+
+// setAside leaves nodes out that cannot be looked at and on which no daemon Pod
+// is: they are named, and stop nothing.
+func (s *State) setAside(named []string) {
+	s.Nodes = slices.DeleteFunc(s.Nodes, func(n NodeState) bool {
+		aside := !n.Ready && !n.Daemon && !slices.Contains(named, n.Name)
+		if aside {
+			s.Unseen = append(s.Unseen, "node "+n.Name+" (not Ready)")
+		}
+		return aside
+	})
 }

@@ -26,7 +26,7 @@ type Kind struct {
 
 // Kinds are all of them.
 func Kinds() []Kind {
-	const rbac, apps, batch, net = "rbac.authorization.k8s.io", "apps", "batch", "networking.k8s.io"
+	const rbac, apps, batch, net = rbacGroup, "apps", "batch", "networking.k8s.io"
 	return []Kind{
 		{Version: "v1", Name: "Pod", Resource: "pods"},
 		{Version: "v1", Name: "Service", Resource: "services"},
@@ -53,6 +53,7 @@ func Kinds() []Kind {
 }
 
 const (
+	rbacGroup       = "rbac.authorization.k8s.io"
 	networkGroup    = "k8s.cni.cncf.io"
 	networkKind     = "NetworkAttachmentDefinition"
 	networkResource = "network-attachment-definitions"

@@ -276,9 +276,16 @@ func (p *planner) mark(at int) {
 }
 
 // markable are the objects that only others lead to. A Pod or DaemonSet is
-// found by its own name, and so is the definition of networks.
+// found by its own name, and so is the definition of networks; roles and
+// bindings are found by the account, which goes after them. The API server takes
+// any change of a role for a grant of what it holds, which a user of the
+// published rights may not do.
 func markable(o Object) bool {
-	return !o.Kind.Workload && o.Kind.Name != "Pod" && o.Kind.Name != "CustomResourceDefinition" && !o.Deleting
+	switch o.Kind.Name {
+	case "Pod", "CustomResourceDefinition":
+		return false
+	}
+	return !o.Kind.Workload && o.Kind.Group != rbacGroup && !o.Deleting
 }
 
 // nodesUnreachable names nodes that a rollback cannot reach.

@@ -128,7 +128,7 @@ func TestPlanOrder(t *testing.T) {
 					file(backup, multusConf), file(backup+".sha256", Checksum([]byte(multusConf))+"  "+backup),
 				}}
 			}),
-			[]string{"probe node node-1", "mark the objects of this plan", "delete ClusterRole multus"},
+			[]string{"probe node node-1", "delete ClusterRole multus"},
 		},
 		"clean": {
 			site(nothing, func(s *State) { s.Nodes[0].Dir.Files = s.Nodes[0].Dir.Files[1:] }), nil,

@@ -47,6 +47,8 @@ type State struct {
 	AppsHide string // why Applications cannot be read, where an object is marked as owned by one
 
 	Nodes []NodeState
+	// Unseen are nodes without a daemon Pod that are not looked at.
+	Unseen []string
 	// LeftOut are nodes with a daemon Pod that the user's choice leaves out.
 	LeftOut []string
 	Ground  Ground

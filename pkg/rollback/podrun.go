@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -115,10 +116,18 @@ func eventsOf(events []*corev1.Event, uid types.UID) []*corev1.Event {
 // createPod creates a Pod whose name is of our own choice: where the answer is
 // lost it is looked for under that name.
 func (r *Rollback) createPod(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
+	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, MarkAnnot, r.podMark())
+	if r.looksOnly {
+		pod.Labels[PodLabel] = StatusRole
+	}
 	pods := r.Clients.Core.Pods(pod.Namespace)
-	for {
-		if ctx.Err() != nil {
+	for tried := false; ; tried = true {
+		if ctx.Err() != nil && !tried {
 			return nil, context.Cause(ctx)
+		}
+		if ctx.Err() != nil {
+			// The Pod may be there though nobody said so.
+			return nil, errors.Join(context.Cause(ctx), r.deleteUnanswered(ctx, pod))
 		}
 		write, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
 		created, err := pods.Create(write, pod, metav1.CreateOptions{FieldManager: canary.FieldManager})
@@ -133,11 +142,25 @@ func (r *Rollback) createPod(ctx context.Context, pod *corev1.Pod) (*corev1.Pod,
 			return nil, err
 		}
 		r.waitf(StepNode, "waiting for the API server: %v", err)
-		if err := cluster.Pause(ctx, retryPause); err != nil {
-			// The Pod may be there though nobody said so.
-			_ = r.deletePod(ctx, pod)
-			return nil, err
+		_ = cluster.Pause(ctx, retryPause) // the loop sees its end
+	}
+}
+
+// lateCreate is how long after a create that was not answered the Pod may still
+// turn up.
+const lateCreate = 5 * time.Second
+
+// deleteUnanswered deletes a Pod that may not be there yet.
+func (r *Rollback) deleteUnanswered(ctx context.Context, pod *corev1.Pod) error {
+	until := r.Now().Add(lateCreate)
+	for {
+		if err := r.deletePod(ctx, pod); err != nil {
+			return err
 		}
+		if !r.Now().Before(until) {
+			return nil
+		}
+		_ = cluster.Pause(context.WithoutCancel(ctx), time.Second)
 	}
 }
 
@@ -164,14 +187,19 @@ func (r *Rollback) deletePod(ctx context.Context, pod *corev1.Pod) error {
 		pod.Namespace, pod.Name, err, time.Duration(ptr.Deref(pod.Spec.ActiveDeadlineSeconds, 0))*time.Second)
 }
 
-// sweep deletes what a killed run has left. Under the lock no living run has
-// Pods of ours.
+// sweep deletes what a killed run has left. Under the lock no living run for
+// this canary has Pods; those of another one, and of a status that looks right
+// now, are let be until they have outlived their own deadline.
 func (r *Rollback) sweep(ctx context.Context) error {
 	pods, err := r.ownPods(ctx)
 	if err != nil {
 		return err
 	}
 	for i := range pods {
+		mine := pods[i].Annotations[MarkAnnot] == r.podMark() && pods[i].Labels[PodLabel] != StatusRole
+		if !mine && !r.outlived(&pods[i]) {
+			continue
+		}
 		r.notef(StepCheck, "deleting the Pod %s/%s that an earlier run has left", pods[i].Namespace, pods[i].Name)
 		if err := r.deletePod(ctx, &pods[i]); err != nil {
 			return err
@@ -181,12 +209,21 @@ func (r *Rollback) sweep(ctx context.Context) error {
 }
 
 func (r *Rollback) ownPods(ctx context.Context) ([]corev1.Pod, error) {
-	list, err := r.Clients.Core.Pods(r.state.Ground.Namespace).List(ctx, metav1.ListOptions{LabelSelector: PodLabel})
+	list, err := r.Clients.Core.Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: PodLabel + "," + managedBy})
 	if err != nil {
 		return nil, fmt.Errorf("looking for Pods of an earlier run: %w", err)
 	}
-	return list.Items, nil
+	return slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return !strings.HasPrefix(p.Name, podPrefix) }), nil
 }
+
+// outlived reports whether a Pod is older than it may get.
+func (r *Rollback) outlived(pod *corev1.Pod) bool {
+	deadline := time.Duration(ptr.Deref(pod.Spec.ActiveDeadlineSeconds, 0)) * time.Second
+	return r.Now().After(pod.CreationTimestamp.Add(deadline + time.Minute))
+}
+
+// podMark tells whose rollback a Pod of ours belongs to.
+func (r *Rollback) podMark() string { return "canary " + r.Canary.String() }
 
 // fresh is an id that no earlier Pod or report has.
 func fresh() string { return string(uuid.NewUUID())[:8] }

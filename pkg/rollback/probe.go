@@ -20,7 +20,9 @@ const probePatience = 90 * time.Second
 // probed is what a probe has shown.
 type probed struct {
 	// ready: the Pod got Ready, and Multus had no part in it.
-	ready  bool
+	ready bool
+	// multus: it made the Pod's sandbox.
+	multus bool
 	reason string
 	trouble
 }
@@ -51,7 +53,7 @@ func (r *Rollback) probe(ctx context.Context, n NodeState) (probed, error) {
 // note never met it. Its event may come later.
 func judgeProbe(s scene, image string) probed {
 	if by := byMultus(s.pod, s.events); by != "" {
-		return probed{reason: "Multus still makes the sandboxes (" + by + ")"}
+		return probed{multus: true, reason: "Multus still makes the sandboxes (" + by + ")"}
 	}
 	if podReady(s.pod) {
 		return probed{ready: true}
@@ -76,7 +78,11 @@ func judgeProbe(s scene, image string) probed {
 
 // lateWord lists the Pod's events once more.
 func (r *Rollback) lateWord(ctx context.Context, pod *corev1.Pod, seen probed) (probed, error) {
-	list, err := r.Clients.Core.Events(pod.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.uid=" + string(pod.UID)})
+	var list *corev1.EventList
+	err := r.retry(ctx, StepProbe, func() (err error) {
+		list, err = r.Clients.Core.Events(pod.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.uid=" + string(pod.UID)})
+		return err
+	})
 	if err != nil {
 		return seen, fmt.Errorf("reading the probe's events: %w", err)
 	}
@@ -85,7 +91,7 @@ func (r *Rollback) lateWord(ctx context.Context, pod *corev1.Pod, seen probed) (
 		events = append(events, &list.Items[i])
 	}
 	if by := byMultus(pod, eventsOf(events, pod.UID)); by != "" {
-		return probed{reason: "Multus still makes the sandboxes (" + by + ")"}, nil
+		return probed{multus: true, reason: "Multus still makes the sandboxes (" + by + ")"}, nil
 	}
 	return seen, nil
 }

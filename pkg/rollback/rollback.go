@@ -2,12 +2,17 @@ package rollback
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/url"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/vlan50/kubectl-vlan50/pkg/canary"
+	"github.com/vlan50/kubectl-vlan50/pkg/cluster"
 	"github.com/vlan50/kubectl-vlan50/pkg/evidence"
 )
 
@@ -73,6 +78,8 @@ type Rollback struct {
 	result   Result
 	lastNote string
 	current  int // index of the step that is being done
+	// looksOnly: the run changes nothing, and has no lock.
+	looksOnly bool
 }
 
 // failure ends a run after its first change: what stands is in the result.
@@ -95,6 +102,7 @@ func (r *Rollback) Plan(ctx context.Context) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
+	state.setAside(r.Nodes)
 	if state.Rights, err = r.lacking(ctx, state); err != nil {
 		return Plan{}, err
 	}
@@ -195,12 +203,63 @@ func (r *Rollback) confirm(ctx context.Context, plan Plan) error {
 	if !agreed {
 		return refusef("nothing was changed: declined")
 	}
-	state, err := r.collect(ctx)
+	return r.unchanged(r.stillHolds(ctx))
+}
+
+// unchanged says of a refusal that nothing was changed.
+func (r *Rollback) unchanged(err error) error {
+	var refusal *canary.Refusal
+	if errors.As(err, &refusal) {
+		return refusef("nothing was changed: %s", refusal.Reason)
+	}
+	return err
+}
+
+// stillHolds reads the API anew and refuses where a guard does not hold any
+// more, or where a daemon has come to a node that the plan does not know.
+func (r *Rollback) stillHolds(ctx context.Context) error {
+	var state State
+	err := r.retry(ctx, StepCheck, func() (err error) {
+		state, err = r.collect(ctx)
+		return err
+	})
 	if err != nil {
 		return err
 	}
+	for _, n := range state.Nodes {
+		if known := slices.ContainsFunc(r.state.Nodes, func(k NodeState) bool { return k.Name == n.Name }); n.Daemon && !known {
+			return refusef("a daemon Pod has come to node %s meanwhile, which this plan does not know: run the same command again", n.Name)
+		}
+	}
 	state.Nodes, state.Ground = r.state.Nodes, r.state.Ground
-	return refuseBroken(MakePlan(state))
+	if broken := MakePlan(state).Broken(); len(broken) > 0 {
+		var reasons []string
+		for _, guard := range broken {
+			reasons = append(reasons, guard.Message)
+		}
+		return refusef("%s", joinSentences(reasons))
+	}
+	return nil
+}
+
+// unanswered reports whether the server was not reached, in trouble or too busy.
+func unanswered(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, new(*url.Error)) || errors.As(err, &status) && !cluster.Answered(err)
+}
+
+// retry does what may be done again until the server has answered.
+func (r *Rollback) retry(ctx context.Context, step canary.Step, do func() error) error {
+	for {
+		err := do()
+		if err == nil || ctx.Err() != nil || !unanswered(err) {
+			return err
+		}
+		r.waitf(step, "waiting for the API server: %v", err)
+		if err := cluster.Pause(ctx, retryPause); err != nil {
+			return err
+		}
+	}
 }
 
 // begin makes the steps of the plan those of the result.
@@ -229,6 +288,12 @@ func (r *Rollback) execute(ctx context.Context) error {
 		r.current = i
 		message, err := r.step(ctx, step.Step)
 		step.At, step.Message = r.Now(), message
+		var stays *stayed
+		if errors.As(err, &stays) {
+			step.State, step.Message = StepKept, stays.why
+			r.notef(progressOf(step.Action), "%s stays: %s", step.Subject(), stays.why)
+			continue
+		}
 		if err != nil {
 			step.State, step.Message = StepFailed, err.Error()
 			return err

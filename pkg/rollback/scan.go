@@ -115,16 +115,50 @@ func (c *collector) pods(ctx context.Context) error {
 	})
 }
 
-// mountedBy names a controller besides the plan's own that mounts a ConfigMap.
-func (c *collector) mountedBy(configMap Object) string {
-	return c.otherTemplate(configMap.Namespace, func(spec *corev1.PodSpec) bool {
+// mountedBy names a controller or Pod besides the plan's own that mounts a
+// ConfigMap.
+func (c *collector) mountedBy(ctx context.Context, configMap Object) (string, error) {
+	return c.otherUser(ctx, configMap.Namespace, func(spec *corev1.PodSpec) bool {
 		return slices.Contains(evidence.ConfigMapsOf(spec), configMap.Name)
 	})
 }
 
-// runsAs names a controller besides the plan's own that uses a ServiceAccount.
-func (c *collector) runsAs(account Object) string {
-	return c.otherTemplate(account.Namespace, func(spec *corev1.PodSpec) bool { return spec.ServiceAccountName == account.Name })
+// runsAs names a controller or Pod besides the plan's own that uses a
+// ServiceAccount.
+func (c *collector) runsAs(ctx context.Context, account Object) (string, error) {
+	return c.otherUser(ctx, account.Namespace, func(spec *corev1.PodSpec) bool { return spec.ServiceAccountName == account.Name })
+}
+
+func (c *collector) otherUser(ctx context.Context, namespace string, uses func(*corev1.PodSpec) bool) (string, error) {
+	if user := c.otherTemplate(namespace, uses); user != "" {
+		return user, nil
+	}
+	user := ""
+	err := each(ctx, c.Clients.Core.Pods(namespace).List, func(list *corev1.PodList) error {
+		for i := range list.Items {
+			if pod := &list.Items[i]; uses(&pod.Spec) && !c.ours(pod) {
+				user = found(kindNamed("Pod"), pod).String()
+			}
+		}
+		return nil
+	})
+	return user, err
+}
+
+// ours reports whether a Pod goes with the plan, is one of the tool's, or comes
+// from a template that was looked at.
+func (c *collector) ours(pod *corev1.Pod) bool {
+	if owner := metav1.GetControllerOf(pod); owner != nil {
+		return slices.Contains([]string{"DaemonSet", "ReplicaSet", "StatefulSet", "Job"}, owner.Kind)
+	}
+	if pod.Labels[PodLabel] != "" || pod.Namespace == c.state.DaemonSet.Namespace && c.isDaemon(pod) {
+		return true
+	}
+	mine := slices.Clone(c.state.Consumers)
+	if c.state.CanaryPod != nil {
+		mine = append(mine, *c.state.CanaryPod)
+	}
+	return slices.ContainsFunc(mine, func(o Object) bool { return o.UID == pod.UID })
 }
 
 func (c *collector) otherTemplate(namespace string, uses func(*corev1.PodSpec) bool) string {

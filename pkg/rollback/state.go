@@ -184,16 +184,22 @@ func (c *collector) guardScripts(ctx context.Context) error {
 		}
 		c.fixed(object)
 		c.state.Guards = append(c.state.Guards, object)
-		if user := c.mountedBy(object); user != "" {
-			c.state.Keep[object.String()] = "it stays: " + user + " uses it as well"
+		user, err := c.mountedBy(ctx, object)
+		if err != nil {
+			return err
 		}
+		c.keepUsed(object, user)
 	}
 	return nil
 }
 
 // configMaps are those of a namespace, without their contents.
 func (c *collector) configMaps(ctx context.Context, namespace string) ([]Object, error) {
-	kind := kindNamed("ConfigMap")
+	return c.metaOf(ctx, kindNamed("ConfigMap"), namespace)
+}
+
+// metaOf are the objects of a kind in a namespace, as metadata.
+func (c *collector) metaOf(ctx context.Context, kind Kind, namespace string) ([]Object, error) {
 	var objects []Object
 	err := each(ctx, c.Clients.Metadata.Resource(kind.GVR()).Namespace(namespace).List,
 		func(list *metav1.PartialObjectMetadataList) error {

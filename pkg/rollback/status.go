@@ -48,7 +48,7 @@ func (s Status) Broken() []string {
 // Inspect reads what is left, on the nodes as well. It changes nothing: a node
 // Pod that only looks is made and deleted for each node.
 func (r *Rollback) Inspect(ctx context.Context) (Status, error) {
-	r.AllNodes = len(r.Nodes) == 0
+	r.AllNodes, r.looksOnly = len(r.Nodes) == 0, true
 	state, err := r.collect(ctx)
 	if err != nil {
 		return Status{}, r.interrupted(ctx, err)

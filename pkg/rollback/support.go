@@ -19,33 +19,49 @@ const upstreamAccount = "multus"
 func upstreamConfigs() []string { return []string{"multus-daemon-config", "multus-cni-config"} }
 
 // support finds what stands beside the DaemonSet, in the order of its deletion:
-// bindings, roles, the account, configuration. What others use as well stays.
+// roles, bindings, the account, configuration, so that what leads to the others
+// goes after them and a run that was cut short finds the rest. What others use
+// as well stays.
 func (c *collector) support(ctx context.Context) error {
-	account := Object{Kind: kindNamed("ServiceAccount"), Namespace: c.state.DaemonSet.Namespace, Name: c.accountName()}
-	if account.Name != "" {
-		if err := c.rbac(ctx, account); err != nil {
+	name, sure, err := c.accountName(ctx)
+	if err != nil {
+		return err
+	}
+	if name != "" {
+		account := Object{Kind: kindNamed("ServiceAccount"), Namespace: c.state.DaemonSet.Namespace, Name: name}
+		if err := c.rbac(ctx, account, sure); err != nil {
 			return err
 		}
 		object, err := c.get(ctx, account)
 		if err != nil {
 			return err
 		}
-		c.keepUsed(object, c.runsAs(object))
+		user, err := c.runsAs(ctx, object)
+		if err != nil {
+			return err
+		}
+		c.keepUsed(object, user)
 		c.addSupport(object)
 	}
 	return c.daemonConfigs(ctx)
 }
 
 // accountName is the DaemonSet's ServiceAccount; empty where it has none of its
-// own.
-func (c *collector) accountName() string {
-	if c.set == nil {
-		return upstreamAccount
+// own. Where the DaemonSet is gone it is the one that was marked, or else a guess.
+func (c *collector) accountName(ctx context.Context) (name string, sure bool, err error) {
+	if c.set != nil {
+		if name := c.set.Spec.Template.Spec.ServiceAccountName; name != "default" {
+			return name, true, nil
+		}
+		return "", true, nil
 	}
-	if name := c.set.Spec.Template.Spec.ServiceAccountName; name != "default" {
-		return name
+	accounts, err := c.metaOf(ctx, kindNamed("ServiceAccount"), c.state.DaemonSet.Namespace)
+	for _, account := range accounts {
+		if account.Annotations[MarkAnnot] == c.daemonMark() {
+			return account.Name, true, nil
+		}
 	}
-	return ""
+	return upstreamAccount, false, err
 }
 
 func (c *collector) addSupport(o Object) {
@@ -75,7 +91,11 @@ func (c *collector) daemonConfigs(ctx context.Context) error {
 	}
 	for _, object := range all {
 		if slices.Contains(names, object.Name) || c.set == nil && object.Annotations[MarkAnnot] == c.daemonMark() {
-			c.keepUsed(object, c.mountedBy(object))
+			user, err := c.mountedBy(ctx, object)
+			if err != nil {
+				return err
+			}
+			c.keepUsed(object, user)
 			c.addSupport(object)
 		}
 	}
@@ -99,33 +119,38 @@ func (g grant) serves(account Object) (mine int) {
 	return mine
 }
 
-// rbac finds the bindings of the account and the roles that nobody else has.
-func (c *collector) rbac(ctx context.Context, account Object) error {
+// rbac finds the bindings of the account alone and the roles that nothing else
+// refers to. sure: the account is known to be the DaemonSet's.
+func (c *collector) rbac(ctx context.Context, account Object, sure bool) error {
 	grants, err := c.grants(ctx)
 	if err != nil {
 		return err
 	}
-	var roles []Object
+	var going, staying []grant
 	for _, g := range grants {
-		mine := g.serves(account)
-		marked := g.object.Annotations[MarkAnnot] == c.daemonMark()
-		if mine == 0 && !marked {
-			continue
-		}
-		c.addSupport(g.object)
-		if !marked && mine < len(g.subjects) {
+		switch mine := g.serves(account); {
+		case mine == 0:
+		case mine == len(g.subjects):
+			going = append(going, g)
+		default:
 			c.state.Keep[g.object.String()] = "it stays: it has other subjects as well"
-			continue
+			staying = append(staying, g)
 		}
+	}
+	var roles []Object
+	for _, g := range going {
 		roles = append(roles, roleOf(g))
 	}
 	if c.set == nil {
 		roles = append(roles, Object{Kind: kindNamed("ClusterRole"), Name: upstreamAccount})
 	}
 	for _, role := range roles {
-		if err := c.role(ctx, role, grants); err != nil {
+		if err := c.role(ctx, role, grants, going, sure); err != nil {
 			return err
 		}
+	}
+	for _, g := range append(going, staying...) {
+		c.addSupport(g.object)
 	}
 	return nil
 }
@@ -137,14 +162,15 @@ func roleOf(g grant) Object {
 	return Object{Kind: kindNamed("Role"), Namespace: g.object.Namespace, Name: g.role.Name}
 }
 
-// role adds a role that only the account's bindings refer to. Roles that come
-// with Kubernetes stay without a word.
-func (c *collector) role(ctx context.Context, role Object, grants []grant) error {
+// role adds a role that only bindings that go refer to. Roles that come with
+// Kubernetes stay without a word, and so does one that may be somebody else's.
+func (c *collector) role(ctx context.Context, role Object, grants, going []grant, sure bool) error {
 	object, err := c.get(ctx, role)
 	if err != nil || object.UID == "" || object.Labels["kubernetes.io/bootstrapping"] != "" || strings.HasPrefix(object.Name, "system:") {
 		return err
 	}
-	if c.set == nil && object.Annotations[MarkAnnot] != c.daemonMark() {
+	refers := func(g grant) bool { return roleOf(g).same(object) }
+	if !sure || !slices.ContainsFunc(going, refers) {
 		ours, err := c.aboutNetworks(ctx, object)
 		if err != nil || !ours {
 			return err
@@ -152,7 +178,7 @@ func (c *collector) role(ctx context.Context, role Object, grants []grant) error
 	}
 	c.addSupport(object)
 	for _, g := range grants {
-		if roleOf(g).same(object) && !slices.ContainsFunc(c.state.Support, g.object.same) {
+		if refers(g) && !slices.ContainsFunc(going, func(o grant) bool { return o.object.same(g.object) }) {
 			c.keepUsed(object, g.object.String())
 		}
 	}

@@ -1,6 +1,7 @@
 package rollback
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -53,9 +54,18 @@ func (r *Rollback) cleanMessage() string {
 		text = "nothing is left to do; " + join(kept)
 	}
 	if n := len(r.state.Nodes); n > 0 && r.state.Access == AccessPod {
-		return fmt.Sprintf("%s, and no Multus conf on %d %s", text, n, plural(n, "node", "nodes"))
+		text = fmt.Sprintf("%s, and no Multus conf on %d %s", text, n, plural(n, "node", "nodes"))
 	}
-	return text
+	return text + r.unseen()
+}
+
+// unseen names the nodes that this run has not looked at.
+func (r *Rollback) unseen() string {
+	n := len(r.state.Unseen)
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(". Not looked at: %s, where no daemon Pod was; kubectl vlan50 rollback status looks at every node that is Ready", cut(join(r.state.Unseen)))
 }
 
 func (r *Rollback) doneMessage() string {
@@ -63,6 +73,7 @@ func (r *Rollback) doneMessage() string {
 	if kept := r.kept(); len(kept) > 0 {
 		text += "; " + join(kept)
 	}
+	text += r.unseen()
 	if r.result.Saved != "" {
 		text += ". The manifests of what was deleted are in " + r.result.Saved
 	}
@@ -78,9 +89,9 @@ func (r *Rollback) doneNext() string {
 
 func (r *Rollback) kept() []string {
 	var kept []string
-	for _, step := range r.result.Plan.Steps {
-		if step.Action == ActionKeep {
-			kept = append(kept, step.Subject()+" stays ("+strings.TrimPrefix(step.Text, "it stays: ")+")")
+	for _, step := range r.result.Steps {
+		if step.State == StepKept {
+			kept = append(kept, step.Subject()+" stays ("+strings.TrimPrefix(cmp.Or(step.Message, step.Text), "it stays: ")+")")
 		}
 	}
 	return kept

@@ -51,6 +51,8 @@ func (r *Rollback) prepareUndo(ctx context.Context) error {
 	if err := r.admission(ctx, &state); err != nil {
 		return err
 	}
+	state.LeftOut = nil // one node alone may get its conf back
+	state.setAside(r.Nodes)
 	r.state = state
 	if guard := accessGuard(state); guard.Truth == Broken {
 		return refusef("nothing was changed: %s", guard.Message)

@@ -308,7 +308,7 @@ func TestRollbackWithThePublishedRights(t *testing.T) {
 		{atDaemon, "", "pods/log", "get"},
 		{atDaemon, "apps", "daemonsets", "delete"},
 		{atCanary, "k8s.cni.cncf.io", "network-attachment-definitions", "delete"},
-		{anywhere, "rbac.authorization.k8s.io", "clusterrolebindings", "patch"},
+		{anywhere, "rbac.authorization.k8s.io", "clusterrolebindings", "delete"},
 		{anywhere, "apiextensions.k8s.io", "customresourcedefinitions", "delete"},
 	} {
 		t.Run("without "+lacking.String(), func(t *testing.T) {

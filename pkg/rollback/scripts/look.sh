@@ -51,6 +51,11 @@ if ! cd "$CONF_DIR"; then
   echo "fail no-folder"
   exit 1
 fi
+# A folder that may not be listed looks like an empty one.
+ls -a . >/dev/null 2>&1 && { [ ! -d "./$BACKUP_DIR" ] || ls -a "./$BACKUP_DIR" >/dev/null 2>&1; } || {
+  echo "fail unreadable"
+  exit 1
+}
 list conf .
 [ -L "./$BACKUP_DIR" ] || [ ! -d "./$BACKUP_DIR" ] || list backup "./$BACKUP_DIR"
 echo "end $count $NONCE"

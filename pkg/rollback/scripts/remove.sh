@@ -2,15 +2,19 @@
 # and proven first, each only while it is what was judged.
 
 # keep leaves a proven copy of $1 (checksum $2) in the backups, named in $copy.
-# A copy with the same content that is there already will do.
+# A copy with the same content that is there already is taken, under the present
+# time: the newest one is what was removed last.
 keep() {
   folder
   short=$(printf %.12s "$2")
   copy=$1.$STAMP.$short
-  for old in "./$BACKUP_DIR/$1".*."$short"; do
-    [ -f "$old" ] && [ "$(sum "$old")" = "$2" ] && copy=${old##*/}
-  done
   to=./$BACKUP_DIR/$copy
+  for old in "./$BACKUP_DIR/$1".*."$short"; do
+    if [ "$old" != "$to" ] && [ -f "$old" ] && [ "$(sum "$old")" = "$2" ]; then
+      printf '%s  %s\n' "$2" "$copy" >"$to.sha256" && mv -f "$old" "$to" || stop backup "$1"
+      rm -f "$old.sha256"
+    fi
+  done
   if [ ! -f "$to" ]; then
     cp -p "./$1" "./$BACKUP_DIR/.new" || stop backup "$1"
     flush "./$BACKUP_DIR/.new"
