@@ -189,7 +189,7 @@ func (p *planner) node(n NodeState) {
 // unproven is a node that an earlier run has cleaned and, as Multus' objects
 // are not gone yet, may not have probed.
 func (p *planner) unproven(n NodeState) bool {
-	return len(Backups(n.Dir.Backups)) > 0 && (len(p.state.after()) > 0 || len(p.state.before()) > 0)
+	return len(Backups(n.Dir.Backups)) > 0 && len(p.state.planned()) > 0
 }
 
 func (p *planner) place(n NodeState) string {

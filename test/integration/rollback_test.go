@@ -68,9 +68,9 @@ func TestRollback(t *testing.T) {
 	t.Run("a clean cluster", func(t *testing.T) {
 		s.rollback().expectResult(t, 0, "clean", "Multus is gone")
 		s.checkNoPods()
-		out := s.run("rollback", "status", "-o", "jsonpath={.status.clean}")
-		if out.code != 0 || out.stdout != "true" {
-			t.Errorf("status: exit code %d, clean %s\n%s", out.code, out.stdout, out.stderr)
+		out := s.run("rollback", "status", "-o", "json")
+		if out.code != 0 || !strings.Contains(out.stdout, `"clean": true`) {
+			t.Errorf("status: exit code %d\n%s\n%s", out.code, out.stdout, out.stderr)
 		}
 	})
 
@@ -282,7 +282,8 @@ func TestRollbackSweepsWhatAKilledRunLeft(t *testing.T) {
 	s := newRollbackSite(t, ownPlane(t), "sweep")
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: s.DaemonSet.Namespace, Name: "vlan50-rollback-probe-dead", Labels: map[string]string{rollback.PodLabel: rollback.ProbeRole},
+			Namespace: s.DaemonSet.Namespace, Name: "vlan50-rollback-probe-dead", Labels: map[string]string{rollback.PodLabel: rollback.ProbeRole, "app.kubernetes.io/managed-by": "kubectl-vlan50"},
+			Annotations: map[string]string{rollback.MarkAnnot: "canary " + s.Namespace + "/" + s.Canary},
 		},
 		Spec: corev1.PodSpec{NodeName: s.Node, Containers: []corev1.Container{{Name: "probe", Image: "busybox"}}},
 	}

@@ -118,7 +118,7 @@ func (f *nodeFiles) pods(pod *corev1.Pod) scriptednode.Script {
 	switch image := pod.Spec.Containers[0].Image; {
 	case f.refused[image]:
 		return scriptednode.ImagePull()
-	case pod.Labels[rollback.PodLabel] == rollback.NodePodRole:
+	case pod.Labels[rollback.PodLabel] == rollback.NodePodRole, pod.Labels[rollback.PodLabel] == rollback.StatusRole:
 		f.jobs = append(f.jobs, pod)
 		return f.job(pod)
 	case pod.Labels[rollback.PodLabel] == rollback.ProbeRole:
