@@ -4,11 +4,14 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	nadv1 "github.com/k8snetworkplumbingwg/network-attachment-definition-client/pkg/apis/k8s.cni.cncf.io/v1"
@@ -16,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -82,7 +86,7 @@ func (b *bench) pod(ctx context.Context, client kubernetes.Interface, i int, siz
 	if i < size.onNetwork {
 		metav1.SetMetaDataAnnotation(&created.ObjectMeta, nadv1.NetworkStatusAnnot, fmt.Sprintf(`[{"name":"cbr0","interface":"eth0","ips":["10.42.0.9"],"default":true,"dns":{}},{"name":%q,"interface":"net1","ips":["192.0.2.%d"],"mac":"02:00:00:00:02:01","dns":{}}]`, b.site.Namespace+"/"+b.site.Network, 101+i))
 	}
-	created.Status = podStatus(created)
+	created.Status = podStatus(created, i)
 	if _, err := client.CoreV1().Pods(namespace).UpdateStatus(ctx, created, metav1.UpdateOptions{FieldManager: "kubelet"}); err != nil {
 		return err
 	}
@@ -94,7 +98,9 @@ func (b *bench) pod(ctx context.Context, client kubernetes.Interface, i int, siz
 	return nil
 }
 
-// podSpec is an ordinary application Pod.
+// podSpec is an ordinary application Pod with a sidecar. What differs from Pod
+// to Pod on a real cluster differs here: it decides how far an answer can be
+// compressed.
 func podSpec(namespace string, i int) *corev1.Pod {
 	app := fmt.Sprintf("app-%04d", i/5)
 	var env []corev1.EnvVar
@@ -103,49 +109,77 @@ func podSpec(namespace string, i int) *corev1.Pod {
 	}
 	limits := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("250m"), corev1.ResourceMemory: resource.MustParse("256Mi")}
 	probe := &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"/bin/healthy"}}}, PeriodSeconds: 10, TimeoutSeconds: 1}
+	token := "kube-api-access-" + hash("token", namespace, app, fmt.Sprint(i))[:5]
+	mount := corev1.VolumeMount{Name: token, MountPath: "/var/run/secrets/kubernetes.io/serviceaccount", ReadOnly: true}
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: namespace, Name: fmt.Sprintf("%s-7d9c5b6f4d-%05d", app, i),
+			Namespace: namespace, Name: fmt.Sprintf("%s-7d9c5b6f4d-%05d", app, i), GenerateName: app + "-7d9c5b6f4d-",
 			Labels:      map[string]string{"app.kubernetes.io/name": app, "app.kubernetes.io/part-of": "suite", "pod-template-hash": "7d9c5b6f4d"},
 			Annotations: map[string]string{"prometheus.io/scrape": "true", "prometheus.io/port": "8080"},
 			OwnerReferences: []metav1.OwnerReference{{
-				APIVersion: "apps/v1", Kind: "ReplicaSet", Name: app + "-7d9c5b6f4d", UID: "0c6b7a0e-7d5c-4a8e-9a53-3f1d2b7c9e10", Controller: new(true),
+				APIVersion: "apps/v1", Kind: "ReplicaSet", Name: app + "-7d9c5b6f4d", UID: ownerUID(app), Controller: new(true), BlockOwnerDeletion: new(true),
 			}},
 		},
 		Spec: corev1.PodSpec{
 			NodeName: fmt.Sprintf("node-%03d", i%100),
-			Containers: []corev1.Container{{
-				Name: "app", Image: "registry.example/suite/" + app + ":1.4.2", Env: env, LivenessProbe: probe, ReadinessProbe: probe,
-				Ports:        []corev1.ContainerPort{{Name: "http", ContainerPort: 8080}},
-				Resources:    corev1.ResourceRequirements{Requests: limits, Limits: limits},
-				VolumeMounts: []corev1.VolumeMount{{Name: "config", MountPath: "/etc/app"}, {Name: "tmp", MountPath: "/tmp"}},
-			}},
+			Containers: []corev1.Container{
+				{
+					Name: "app", Image: "registry.example/suite/" + app + ":1.4.2", Env: env, LivenessProbe: probe, ReadinessProbe: probe,
+					Ports:        []corev1.ContainerPort{{Name: "http", ContainerPort: 8080}},
+					Resources:    corev1.ResourceRequirements{Requests: limits, Limits: limits},
+					VolumeMounts: []corev1.VolumeMount{{Name: "config", MountPath: "/etc/app"}, {Name: "tmp", MountPath: "/tmp"}, mount},
+				},
+				{
+					Name: "metrics", Image: "registry.example/suite/metrics:2.0.1", Args: []string{"--listen=:9100", "--app=" + app},
+					Ports:        []corev1.ContainerPort{{Name: "metrics", ContainerPort: 9100}},
+					Resources:    corev1.ResourceRequirements{Requests: limits, Limits: limits},
+					VolumeMounts: []corev1.VolumeMount{mount},
+				},
+			},
 			Volumes: []corev1.Volume{
 				{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: app}}}},
 				{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+				{Name: token, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
+					{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token", ExpirationSeconds: new(int64(3607))}},
+					{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "kube-root-ca.crt"}, Items: []corev1.KeyToPath{{Key: "ca.crt", Path: "ca.crt"}}}},
+				}}}},
 			},
 		},
 	}
 }
 
-func podStatus(pod *corev1.Pod) corev1.PodStatus {
-	now := metav1.Now()
+// podStatus is what the kubelet has written by the time the Pod runs.
+func podStatus(pod *corev1.Pod, i int) corev1.PodStatus {
+	host, address := fmt.Sprintf("10.0.0.%d", i%100+1), fmt.Sprintf("10.42.%d.%d", i%100, i/100%250+2)
+	scheduled := time.Now().Add(-time.Duration(i) * 7 * time.Minute)
+	at := func(d time.Duration) metav1.Time { return metav1.NewTime(scheduled.Add(d)) }
 	status := corev1.PodStatus{
-		Phase: corev1.PodRunning, HostIP: "10.0.0.7", PodIP: "10.42.3.17", StartTime: &now, QOSClass: corev1.PodQOSGuaranteed,
-		PodIPs: []corev1.PodIP{{IP: "10.42.3.17"}}, HostIPs: []corev1.HostIP{{IP: "10.0.0.7"}},
-		ContainerStatuses: []corev1.ContainerStatus{{
-			Name: "app", Ready: true, Image: pod.Spec.Containers[0].Image, ImageID: pod.Spec.Containers[0].Image + "@sha256:" + digest,
-			ContainerID: "containerd://" + digest, Started: new(true),
-			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}},
-		}},
+		Phase: corev1.PodRunning, HostIP: host, PodIP: address, StartTime: new(at(0)), QOSClass: corev1.PodQOSGuaranteed,
+		PodIPs: []corev1.PodIP{{IP: address}}, HostIPs: []corev1.HostIP{{IP: host}},
 	}
-	for _, kind := range []corev1.PodConditionType{corev1.PodReadyToStartContainers, corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady, corev1.PodScheduled} {
-		status.Conditions = append(status.Conditions, corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: now})
+	for n, container := range pod.Spec.Containers {
+		status.ContainerStatuses = append(status.ContainerStatuses, corev1.ContainerStatus{
+			Name: container.Name, Ready: true, Image: container.Image, ImageID: container.Image + "@sha256:" + hash("image", container.Image),
+			ContainerID: "containerd://" + hash("container", string(pod.UID), container.Name), Started: new(true),
+			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at(time.Duration(n+2) * time.Second)}},
+		})
+	}
+	for n, kind := range []corev1.PodConditionType{corev1.PodScheduled, corev1.PodReadyToStartContainers, corev1.PodInitialized, corev1.ContainersReady, corev1.PodReady} {
+		status.Conditions = append(status.Conditions, corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: at(time.Duration(n) * time.Second)})
 	}
 	return status
 }
 
-const digest = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+// hash stands for the random looking names of a cluster, the same in each run.
+func hash(of ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(of, "/")))
+	return hex.EncodeToString(sum[:])
+}
+
+func ownerUID(app string) types.UID {
+	h := hash("owner", app)
+	return types.UID(strings.Join([]string{h[:8], h[8:12], h[12:16], h[16:20], h[20:32]}, "-"))
+}
 
 func event(pod *corev1.Pod, n int) *corev1.Event {
 	now := metav1.Now()

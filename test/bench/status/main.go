@@ -36,7 +36,12 @@ func main() {
 	flag.IntVar(&size.onNetwork, "on-network", 50, "how many of the Pods are on the canary's network")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Stdout, *plugin, size)
+	var err error
+	if args := flag.Args(); len(args) > 1 && args[0] == weigher {
+		err = weigh(ctx, os.Stdout, args[1], args[2:]...)
+	} else {
+		err = run(ctx, os.Stdout, *plugin, size)
+	}
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)

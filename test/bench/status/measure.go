@@ -83,19 +83,43 @@ func (b *bench) once(ctx context.Context, program string, args ...string) (cost,
 		return cost{}, err
 	}
 	var stderr bytes.Buffer
-	command := exec.CommandContext(ctx, program, args...)
+	own, err := os.Executable()
+	if err != nil {
+		return cost{}, err
+	}
+	var used bytes.Buffer
+	command := exec.CommandContext(ctx, own, append([]string{weigher, program}, args...)...)
 	command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "VLAN50_STATE_DIR="+filepath.Join(b.dir, "state"), "HOME="+b.dir)
-	command.Stderr = &stderr
-	start := time.Now()
+	command.Stdout, command.Stderr = &used, &stderr
 	if err := command.Run(); err != nil {
 		return cost{}, fmt.Errorf("%s %s: %w\n%s", filepath.Base(program), strings.Join(args, " "), err, stderr.String())
+	}
+	c := cost{bytes: wire.bytes.Load()}
+	_, err = fmt.Sscan(used.String(), &c.time, &c.memory)
+	return c, err
+}
+
+// weigher is the first argument of this program where it runs another one and
+// says what that took. Linux counts what a process was before its exec into its
+// peak memory: only a parent that is small itself can tell.
+const weigher = "weigh"
+
+// weigh runs a program and prints its time in nanoseconds and its peak resident
+// set in bytes.
+func weigh(ctx context.Context, out io.Writer, program string, args ...string) error {
+	command := exec.CommandContext(ctx, program, args...)
+	command.Stderr = os.Stderr
+	start := time.Now()
+	if err := command.Run(); err != nil {
+		return err
 	}
 	took := time.Since(start)
 	usage, ok := command.ProcessState.SysUsage().(*syscall.Rusage)
 	if !ok {
-		return cost{}, errors.New("the system does not tell what a process used")
+		return errors.New("the system does not tell what a process used")
 	}
-	return cost{time: took, bytes: wire.bytes.Load(), memory: usage.Maxrss << 10}, nil
+	_, err := fmt.Fprintln(out, int64(took), usage.Maxrss<<10)
+	return err
 }
 
 // kubeconfig is the administrator's, by way of the counted wire.
