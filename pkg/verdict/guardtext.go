@@ -93,15 +93,6 @@ func (s *scene) onSegment(addrs []netip.Addr) bool {
 	return false
 }
 
-func containsAny(text string, words []string) bool {
-	for _, w := range words {
-		if strings.Contains(text, w) {
-			return true
-		}
-	}
-	return false
-}
-
 // addressesIn finds the IP addresses in a line.
 func addressesIn(line string) []netip.Addr {
 	var addrs []netip.Addr
@@ -144,29 +135,6 @@ func (s *scene) namesWanted(low string) bool {
 
 // namesOther reports that a line speaks of the primary interface alone.
 func (s *scene) namesOther(low string) bool { return hasWord(low, "eth0") && !s.namesWanted(low) }
-
-// hasWord finds a word that is not part of a longer one.
-func hasWord(text, word string) bool {
-	if word == "" {
-		return false
-	}
-	for rest := text; ; {
-		i := strings.Index(rest, word)
-		if i < 0 {
-			return false
-		}
-		before := i == 0 || !isWordByte(rest[i-1])
-		end := i + len(word)
-		if before && (end == len(rest) || !isWordByte(rest[end])) {
-			return true
-		}
-		rest = rest[end:]
-	}
-}
-
-func isWordByte(b byte) bool {
-	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || b == '_' || b == '-'
-}
 
 // isMacvlan reports a network whose children cannot reach their parent's host.
 func (s *scene) isMacvlan() bool {

@@ -56,14 +56,19 @@ func (s *scene) pluginMissing(f *multus.Failure, z zone, plugin, dirs string) *f
 	return found
 }
 
-// masterIn reads the name in `failed to lookup master "x"`.
+// masterIn reads the name in `failed to lookup master "x"` and in netlink's
+// `Link x not found`.
 func masterIn(text string) string {
-	_, rest, ok := strings.Cut(text, `master "`)
-	if !ok {
-		return ""
+	if _, rest, ok := strings.Cut(text, `master "`); ok {
+		name, _, _ := strings.Cut(rest, `"`)
+		return name
 	}
-	name, _, _ := strings.Cut(rest, `"`)
-	return name
+	if _, rest, ok := strings.Cut(text, "Link "); ok {
+		if name, _, ok := strings.Cut(rest, " not found"); ok && !strings.Contains(name, " ") {
+			return name
+		}
+	}
+	return ""
 }
 
 // isLookup matches Multus' failure to get a NetworkAttachmentDefinition, in the
@@ -87,7 +92,7 @@ func (s *scene) lookupFault(text string) *finding {
 	if daemon := s.e.DaemonPod(s.node); daemon != nil && s.daemonLogLine(daemon, isNADCacheStale) != "" {
 		return &finding{cause: DaemonInformerStale}
 	}
-	if strings.Contains(text, "dial tcp") || strings.Contains(text, "i/o timeout") {
+	if isUnreachable(text) {
 		return &finding{cause: APIServerUnreachable}
 	}
 	if _, rest, ok := strings.Cut(text, "cannot find a network-attachment-definition ("); ok {
@@ -106,14 +111,13 @@ func isNADCacheStale(line string) bool {
 // isPodMissing: Multus did not find the Pod, in the informer's words (`pod "x"
 // not found`) or in the API's (`pods "x" not found`).
 func isPodMissing(text string) bool {
-	return strings.Contains(text, `pod "`) && strings.Contains(text, `" not found`) ||
-		strings.Contains(text, `pods "`) && strings.Contains(text, `" not found`)
+	return says(text, `pod "*" not found`) || says(text, `pods "*" not found`)
 }
 
 // podMissing: a Pod that is there and that the daemon's cache does not hold
 // means a stale cache; else it was gone while being attached.
 func (s *scene) podMissing(text string) *finding {
-	if strings.Contains(text, `pods "`) {
+	if says(text, `pods "*" not found`) {
 		// Kubelet tries again for a Pod that is there after all.
 		return &finding{cause: PodDeletedDuringAdd, open: true}
 	}

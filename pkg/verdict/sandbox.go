@@ -123,6 +123,9 @@ func (s *scene) refine(cause Cause, f *multus.Failure) *finding {
 		}
 	case MasterLinkMissing:
 		found.names.parent = masterIn(f.Text)
+		if s.wants(found.names.parent) {
+			found.cause = SandboxFailed // the Pod's own interface, not its parent
+		}
 	default: // the words say it all
 	}
 	return found

@@ -261,9 +261,11 @@ var scenes = []struct {
 	{name: "pause image, dockershim", cause: SandboxImagePull, changes: []change{failing(`Failed create pod sandbox: rpc error: code = Unknown desc = failed pulling image "registry.example/pause:3.1": Error response from daemon`)}},
 	{name: "name reserved, containerd", cause: SandboxNameReserved, changes: []change{failing(`Failed to create pod sandbox: rpc error: code = Unknown desc = failed to reserve sandbox name "probe_lab_x_0": name "probe_lab_x_0" is reserved for "5ca1"`)}},
 	{name: "name reserved, cri-o", cause: SandboxNameReserved, changes: []change{failing(`Failed to create pod sandbox: rpc error: code = Unknown desc = Kubelet may be retrying requests that are timing out in CRI-O due to system load: error reserving pod name k8s_probe_lab_x_0 for id 5ca1: name is reserved`)}},
+	{name: "name reserved, dockershim", cause: SandboxNameReserved, changes: []change{failing(`Failed create pod sandbox: rpc error: code = Unknown desc = failed to create a sandbox for pod "probe": Error response from daemon: Conflict. The container name "/k8s_POD_probe_lab_x_0" is already in use by container 5ca1`)}},
 	{name: "a Secret is missing", cause: VolumeMount, changes: []change{event(5*time.Second, "FailedMount", `MountVolume.SetUp failed for volume "script" : secret "x" not found`, "kubelet")}},
 	{name: "a claim is not attached", cause: VolumeMount, changes: []change{event(5*time.Second, "FailedAttachVolume", `AttachVolume.Attach failed for volume "pvc-1" : timed out waiting for the condition`, "attachdetach-controller")}},
 	{name: "ConfigMap of a variable is missing", cause: ContainerConfigError, changes: []change{attached(), initWaits("CreateContainerConfigError", `configmap "guard-env" not found`)}},
+	{name: "runtime may not make the namespace", cause: HostLSMDenied, changes: []change{failing(`Failed to create pod sandbox: rpc error: code = Unknown desc = failed to create network namespace for sandbox "5c": mount --make-rshared /run/netns failed: "permission denied"`)}},
 	{name: "command cannot be run", cause: ContainerConfigError, changes: []change{attached(), canary(func(p *corev1.Pod) {
 		p.Status.Phase = corev1.PodFailed
 		p.Status.InitContainerStatuses[0].State = ended(128, "StartError", `exec: "/guard.sh": permission denied`, time.Minute)

@@ -2,7 +2,6 @@ package verdict
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/vlan50/kubectl-vlan50/pkg/multus"
 )
@@ -27,7 +26,8 @@ const (
 	anywhere   = inRuntime | inShim | inMultus | inDelegate
 )
 
-// signature tells a fault by words that upstream sources write.
+// signature tells a fault by words that upstream sources write; a * in them
+// stands for a name.
 type signature struct {
 	cause Cause
 	zones zone
@@ -44,11 +44,11 @@ func (sig *signature) matches(z zone, text string) bool {
 		return false
 	}
 	for _, w := range sig.all {
-		if !strings.Contains(text, w) {
+		if !says(text, w) {
 			return false
 		}
 	}
-	return !containsAny(text, sig.none) && (len(sig.any) == 0 || containsAny(text, sig.any))
+	return !saysAny(text, sig.none) && (len(sig.any) == 0 || saysAny(text, sig.any))
 }
 
 // signatures is the table in the order of precedence: what names its fault
@@ -65,6 +65,7 @@ func multusSignatures() []signature {
 		}},
 		{cause: SandboxNameReserved, zones: inRuntime, any: []string{
 			"failed to reserve sandbox name", "is reserved for ", "name is reserved", "error reserving pod name",
+			"The container name * is already in use by container", // dockershim
 		}},
 		{cause: CNIConfEmpty, zones: inRuntime, any: []string{
 			"cni plugin not initialized", "cni config uninitialized", "No CNI configuration file in",
@@ -75,7 +76,7 @@ func multusSignatures() []signature {
 			"namespace isolation enabled", "namespace isolation violation", "annotation violates permission",
 		}},
 		{cause: DefaultNetworkNotReady, zones: inMultus, any: []string{
-			"readinessindicatorfile", "have you checked that your default network is ready",
+			"readinessindicatorfile", "ReadinessIndicatorFile", "have you checked that your default network is ready",
 		}},
 		{cause: MACAddressInvalid, zones: inMultus, any: []string{"failed to mac: ", "invalid MAC address"}},
 		{cause: PodAnnotationInvalid, zones: inMultus, any: []string{
@@ -107,14 +108,17 @@ func pluginSignatures() []signature {
 			"incompatible CNI version", "does not support the CHECK command", "does not support the STATUS command",
 			"does not support the GC command", "unsupported CNI result version", "unsupported CNI version",
 			"cannot convert version", "does not support config version", "no converter for CNI result version", "but unmarshalled CNIVersion is",
+			"version does not allow ", "does not support more than 1 address per family",
 		}},
 		{cause: DHCPDaemonMissing, zones: inDelegate, any: []string{"error dialing DHCP daemon", "dhcp.sock"}},
 		{cause: DHCPNoLease, zones: inDelegate, all: []string{"DHCP.Allocate"}, any: []string{
 			"no more tries", "timed out", "timeout", "deadline exceeded", "resource temporarily unavailable",
+			"no matching response packet received",
 		}},
 		{cause: DHCPNoLease, zones: inDelegate, any: []string{"no more tries", "DHCPDISCOVER", "no DHCP offer"}},
 		{cause: StaticIPMissing, zones: inSecondary, any: []string{
 			"IPAM plugin returned missing IP config", "NOT in CIDR notation", "expected to be in CIDR notation",
+			"invalid CIDR *: invalid CIDR address: ",
 		}},
 		{cause: DeviceNotAllocated, zones: inSecondary, any: []string{
 			"pci addr is required", "no VF", "deviceID is required", "must be specified: deviceID", "specify either \"device\", \"hwaddr\"",
@@ -122,17 +126,25 @@ func pluginSignatures() []signature {
 		{cause: NADConfigInvalid, zones: inSecondary, any: []string{
 			"error in converting the raw bytes to conf", "error converting the raw bytes into a conflist", "error parsing configuration",
 			"failed to load netconf", "failed to parse network configuration", "unknown macvlan mode", "\"master\" field is required",
+			"no plugin name provided", "missing network name", "invalid characters found in network name", "invalid MTU *, must be",
 		}},
 		{cause: DelegateCrashed, zones: inDelegate, any: []string{
 			"netplugin failed with no error message", "netplugin failed but error parsing its diagnostic message",
 			"failed to unmarshal raw result", "signal: ", "panic: ", "fatal error: ",
+		}},
+		// Multus itself or its shim; one that is merely killed may be the runtime's
+		// doing, whose patience was over.
+		{cause: DelegateCrashed, zones: inMultus, all: []string{"netplugin failed"}, any: []string{
+			"signal: segmentation fault", "signal: aborted", "signal: bus error", "signal: illegal instruction", "panic: ", "fatal error: ",
 		}},
 		{cause: IfnameCollision, zones: inDelegate, all: []string{"already exist"}, any: []string{
 			"interface name ", "ifname ", "container veth name", "container interface",
 		}},
 		{cause: IfnameCollision, zones: inSecondary, all: []string{"failed to rename ", "file exists"}},
 		{cause: MACAddressInvalid, zones: inSecondary, any: []string{"invalid MAC address", "failed to parse mac", "failed to parse MAC"}},
-		{cause: MasterLinkMissing, zones: inSecondary, any: []string{"Link not found", "failed to lookup master", "failed to lookup parent"}},
+		{cause: MasterLinkMissing, zones: inSecondary, any: []string{
+			"Link not found", "Link * not found", "failed to lookup master", "failed to lookup parent", "no default route interface found",
+		}},
 		{cause: DefaultNetworkNotReady, zones: inPrimary, any: []string{
 			"subnet.env", "/var/lib/calico/nodename", "Is the agent running?", "unable to connect to Cilium",
 		}},
@@ -146,16 +158,23 @@ func errnoSignatures() []signature {
 	sockets := []string{"listen ", "bind: ", "dial "}
 	return []signature{
 		{cause: HostLSMDenied, zones: anywhere, any: []string{"SELinux", "selinux", "AppArmor", "apparmor", "avc:  denied"}},
+		// The dynamic linker's words where SELinux keeps it from a library.
+		{cause: HostLSMDenied, zones: anywhere, all: []string{"error while loading shared libraries", "Permission denied"}, any: []string{
+			"memory protection", "segment prot", "executable stack",
+		}},
 		{cause: MACAddressInvalid, zones: inSecondary, all: []string{"cannot assign requested address"}, none: sockets},
 		{cause: MACAddressInUse, zones: inSecondary, all: []string{"address already in use"}, none: sockets},
 		{cause: MacvlanParentBusy, zones: inSecondary, all: []string{"device or resource busy"}},
 		{cause: MultusNotPrivileged, zones: inMultus | inDelegate, all: []string{"operation not permitted"}},
+		// /proc/sys is read-only in a container that is not privileged.
+		{cause: MultusNotPrivileged, zones: inDelegate, all: []string{"/proc/sys/", "read-only file system"}},
 		{cause: HostLSMDenied, zones: anywhere, all: []string{"permission denied"}, any: []string{
-			"/ns/net", "/netns/", "/proc/", "fork/exec", "multus.sock", "/cni/", "/multus/",
+			"/ns/net", "/netns", "/proc/", "fork/exec", "multus.sock", "/cni/", "/multus/",
 		}},
 		{cause: APIServerUnreachable, zones: inMultus, all: []string{"dial tcp"}},
 		{cause: APIServerUnreachable, zones: inMultus, all: []string{"https://"}, any: []string{
 			"i/o timeout", "TLS handshake timeout", "context deadline exceeded", "Client.Timeout exceeded", "connection reset", "EOF",
+			"connection timed out", "broken pipe", "http2: client connection", "http2: server sent GOAWAY",
 		}},
 		// The plugin ended without the error object it owes; what it wrote to
 		// stderr told nothing that is known above.
@@ -226,9 +245,16 @@ func isSecondaryPlugin(plugin string) bool {
 
 // apiRefusal reads how the API server refused Multus, empty where it did not.
 func apiRefusal(text string) Cause {
-	refusals := []Cause{MultusTokenExpired, MultusCAMismatch, MultusRBACMissing}
+	return oneOf(text, MultusTokenExpired, MultusCAMismatch, MultusRBACMissing)
+}
+
+// isUnreachable reports that Multus got no answer from the API server.
+func isUnreachable(text string) bool { return oneOf(text, APIServerUnreachable) != "" }
+
+// oneOf gives the first of some causes whose words Multus says.
+func oneOf(text string, causes ...Cause) Cause {
 	for _, sig := range signatures {
-		if slices.Contains(refusals, sig.cause) && sig.matches(inMultus, text) {
+		if slices.Contains(causes, sig.cause) && sig.matches(inMultus, text) {
 			return sig.cause
 		}
 	}
