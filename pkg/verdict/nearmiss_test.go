@@ -90,6 +90,9 @@ var nearMisses = []struct {
 		p.Status.InitContainerStatuses = append(p.Status.InitContainerStatuses, corev1.ContainerStatus{Name: "proxy", State: ended(143, "Error", "", time.Minute)})
 	})}},
 	{"a listing of another node", MultusConfWrongDir, []Cause{MultusNotInChain}, []change{ran("net1 missing"), hostFiles("/etc/cni/net.d", "/run/cni", "00-multus.conf"), func(e *evidence.Evidence) { e.HostFiles[0].Node = "worker-8" }}},
+	{"a first conf that is a good list", CNIConfEmpty, []Cause{DefaultNetworkNotReady}, []change{func(e *evidence.Evidence) {
+		e.HostFiles = []evidence.HostFiles{{Node: testNode, Dir: "/etc/cni/net.d", Files: []evidence.HostFile{{Name: "10-x.conflist", Size: 40, Content: `{"name":"x","plugins":[{"type":"bridge"}]}`}}}}
+	}, event(10*time.Second, "NetworkNotReady", "network is not ready: cni config uninitialized", "kubelet")}},
 	{"a DaemonSet under another name is not gone", StaleMultusConf, []Cause{DaemonUnreachable}, []change{failing(containerd(shim(noSocket))), func(e *evidence.Evidence) { e.DaemonSet.Name = "kube-multus-ds" }}},
 	{"DaemonSets were not looked at", StaleMultusConf, []Cause{DaemonUnreachable}, []change{noDaemonSet(), without(evidence.DaemonSets), failing(containerd(shim(noSocket)))}},
 	{"words that nobody knows", "", []Cause{SandboxFailed}, []change{failing("Failed to create pod sandbox: rpc error: code = Unknown desc = the frobnicator is out of blinker fluid")}},

@@ -171,7 +171,7 @@ func (s *scene) noRuntimeNetwork(f *multus.Failure) *finding {
 		return &finding{cause: CNIConfEmpty} // the runtime names the file and its fault
 	}
 	for _, hf := range s.hostFiles() {
-		if confs := confFiles(hf); len(confs) > 0 && isBrokenConf(confs[0]) && (hf.RuntimeConfDir == "" || hf.RuntimeConfDir == hf.Dir) {
+		if confs := confFiles(hf); len(confs) > 0 && isBrokenConf(confs[0]) && isRuntimeDir(hf) {
 			return &finding{
 				cause: CNIConfEmpty, lines: []Line{hostFilesLine(hf)},
 				message: fmt.Sprintf("%s: the first CNI conf, %s in %s, is empty or broken, so that the runtime has no network", s.who(), confs[0].Name, hf.Dir),

@@ -152,6 +152,10 @@ var scenes = []struct {
 	{name: "broken conf, told at the sandbox", cause: CNIConfEmpty, changes: []change{func(e *evidence.Evidence) {
 		e.HostFiles = []evidence.HostFiles{{Node: testNode, Dir: "/etc/cni/net.d", RuntimeConfDir: "/etc/cni/net.d", Files: []evidence.HostFile{{Name: "00-multus.conf", Size: 4, Content: `{"ty`}}}}
 	}, failing("Failed to create pod sandbox: rpc error: code = Unknown desc = failed to setup network for sandbox \"x\": cni plugin not initialized")}},
+	{name: "a conf that names no plugin", cause: CNIConfEmpty, changes: []change{func(e *evidence.Evidence) {
+		e.HostFiles = []evidence.HostFiles{{Node: testNode, Dir: "/etc/cni/net.d", Files: []evidence.HostFile{{Name: "00-multus.conf", Size: 20, Content: `{"cniVersion":"1.0"}`}}}}
+	}, event(10*time.Second, "NetworkNotReady", "network is not ready: cni plugin not initialized", "kubelet")}},
+	{name: "empty conf, the folder written in another way", cause: CNIConfEmpty, changes: []change{hostFiles("/etc/cni/net.d", "/etc/cni/net.d/", "empty 00-multus.conf"), event(10*time.Second, "NetworkNotReady", "network is not ready: cni config uninitialized", "kubelet")}},
 	{name: "the runtime names the broken file", cause: CNIConfEmpty, changes: []change{event(10*time.Second, "NetworkNotReady", "network is not ready: container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:Network plugin returns error: cni config load failed: failed to load CNI config file /etc/cni/net.d/00-multus.conf: error parsing configuration: unexpected end of JSON input: invalid cni config: failed to load cni config", "kubelet")}},
 	{name: "the daemon's log shows an empty conf", cause: CNIConfEmpty, changes: []change{podLog(daemonUID, "daemon", "2026-03-03T08:59:00Z [verbose] Generated MultusCNI config: \n"), event(10*time.Second, "NetworkNotReady", "network is not ready: cni config uninitialized", "kubelet")}},
 	{name: "Cilium renamed the conf", cause: MultusConfDisplaced, changes: []change{ran("no net1"), hostFiles("/etc/cni/net.d", "/etc/cni/net.d", "05-cilium.conflist", "00-multus.conf.cilium_bak")}},
@@ -161,6 +165,9 @@ var scenes = []struct {
 	{name: "steady daemon", cause: MultusNotInChain, outcome: Fail, changes: []change{ran("net1 missing")}},
 	{name: "steady daemon, containers did well", cause: MultusNotInChain, outcome: Fail, changes: []change{started(5 * time.Second), done()}},
 	{name: "steady by its log although young", cause: MultusNotInChain, outcome: Fail, changes: []change{ran("net1 missing"), daemonStatus(runs(-20*time.Second), corev1.ContainerState{}, 0), podLog(daemonUID, "daemon", "2026-03-03T08:59:45Z [verbose] started to watch file /x\n")}},
+	{name: "the folder multus.d is no conf", cause: MultusNotInChain, outcome: Fail, changes: []change{ran("net1 missing"), hostFiles("/etc/cni/net.d", "/etc/cni/net.d", "10-x.conflist", "multus.d")}},
+	{name: "nor is what lies in there", cause: MultusNotInChain, outcome: Fail, changes: []change{ran("net1 missing"), hostFiles("/etc/cni/net.d", "", "10-x.conflist", "multus.d/multus.kubeconfig", "multus.d/daemon-config.json")}},
+	{name: "the folder multus.d of a young daemon", cause: MultusNotInChain, outcome: Inconclusive, changes: []change{ran("net1 missing"), hostFiles("/etc/cni/net.d", "", "10-x.conflist", "multus.d"), daemonStatus(runs(-20*time.Second), corev1.ContainerState{}, 0)}},
 	{name: "no DaemonSet at all", cause: MultusNotInChain, outcome: Fail, changes: []change{noDaemonSet(), ran("net1 missing")}},
 	{name: "young daemon", cause: MultusNotInChain, outcome: Inconclusive, changes: []change{ran("net1 missing"), daemonStatus(runs(-20*time.Second), corev1.ContainerState{}, 0)}},
 	{name: "daemon wrote its conf after the sandbox", cause: MultusNotInChain, outcome: Inconclusive, changes: []change{ran("net1 missing"), daemonStatus(runs(-2*time.Second), corev1.ContainerState{}, 0), podLog(daemonUID, "daemon", "2026-03-03T09:00:08Z [verbose] started to watch file /x\n")}},
