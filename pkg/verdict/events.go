@@ -25,6 +25,7 @@ type podEvents struct {
 	sched    []*corev1.Event
 	changed  time.Time // the last SandboxChanged
 	alive    time.Time // the last work on a container, which needs a sandbox
+	got      time.Time // the last image that was had, or container that was made
 	rebooted time.Time // the last reboot of the Pod's node
 	failures int
 	burst    bool
@@ -91,12 +92,24 @@ func (s *scene) sortIn(ev *corev1.Event) {
 		s.ev.alive = later(s.ev.alive, evidence.EventTime(ev))
 	case "Created", "Started":
 		s.ev.started = append(s.ev.started, ev)
-		s.ev.alive = later(s.ev.alive, evidence.EventTime(ev))
-	case "Pulling", "Pulled":
+		s.gotOn(ev)
+	case "Pulled":
+		s.gotOn(ev)
+	case "Pulling":
 		s.ev.alive = later(s.ev.alive, evidence.EventTime(ev))
 	case "FailedScheduling":
 		s.ev.sched = append(s.ev.sched, ev)
 	}
+}
+
+func (s *scene) gotOn(ev *corev1.Event) {
+	at := evidence.EventTime(ev)
+	s.ev.alive, s.ev.got = later(s.ev.alive, at), later(s.ev.got, at)
+}
+
+// plainMessage is an event's message as it was before kubelet folded several.
+func plainMessage(ev *corev1.Event) string {
+	return strings.TrimPrefix(multus.Plain(ev.Message), multus.CombinedPrefix)
 }
 
 // sortEvents orders by time and, where that is equal, by what cannot change

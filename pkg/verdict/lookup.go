@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/vlan50/kubectl-vlan50/pkg/evidence"
 	"github.com/vlan50/kubectl-vlan50/pkg/multus"
 )
 
@@ -80,9 +82,8 @@ func isLookup(text string) bool {
 }
 
 // lookupFault reads why Multus could not get a NetworkAttachmentDefinition: the
-// API's own answer stands behind its name.
-func (s *scene) lookupFault(text string) *finding {
-	f := &finding{cause: NADNotFound}
+// API's own answer stands behind its name. at is when that was.
+func (s *scene) lookupFault(text string, at time.Time) *finding {
 	if cause := apiRefusal(text); cause != "" {
 		return &finding{cause: cause}
 	}
@@ -95,12 +96,50 @@ func (s *scene) lookupFault(text string) *finding {
 	if isUnreachable(text) {
 		return &finding{cause: APIServerUnreachable}
 	}
-	if _, rest, ok := strings.Cut(text, "cannot find a network-attachment-definition ("); ok {
-		name, rest, _ := strings.Cut(rest, ") in namespace (")
-		ns, _, _ := strings.Cut(rest, ")")
-		f.message = fmt.Sprintf("%s asks for NetworkAttachmentDefinition %s/%s, which is not there", s.who(), ns, name)
+	_, rest, ok := strings.Cut(text, "cannot find a network-attachment-definition (")
+	if !ok {
+		return &finding{cause: NADNotFound}
+	}
+	name, rest, _ := strings.Cut(rest, ") in namespace (")
+	ns, _, _ := strings.Cut(rest, ")")
+	return s.nadMissing(ns, name, text, at)
+}
+
+// nadMissing compares what Multus says with what is there. A network that was
+// there before, and that the daemon's cache does not hold, means a stale cache.
+// One that came later makes the attempt a stale one (unlessStale).
+func (s *scene) nadMissing(ns, name, text string, at time.Time) *finding {
+	f := &finding{cause: NADNotFound, message: fmt.Sprintf("%s asks for NetworkAttachmentDefinition %s/%s, which ", s.who(), ns, name)}
+	nad := s.e.Network(ns, name)
+	if nad == nil || nad.CreationTimestamp.IsZero() {
+		if nad == nil && s.e.Looked(evidence.Networks) {
+			f.message += "is not there"
+		} else {
+			f.message += "Multus did not find"
+		}
+		return f
+	}
+	made := nad.CreationTimestamp.Time
+	switch since := made.UTC().Format(time.RFC3339); {
+	case made.After(at):
+		f.message += "was not there before " + since
+	case made.After(s.pod.CreationTimestamp.Time) && at.Sub(made) < RepeatAfter:
+		// The call that failed may have begun before.
+		f.cause, f.open = StaleAttempt, true
+		f.message += "was created during the attempt, at " + since
+	default:
+		f.message += "Multus did not find, though it is there since " + since
+		if isCacheMiss(text) {
+			f.cause = DaemonInformerStale
+		}
 	}
 	return f
+}
+
+// isCacheMiss tells the informer's words from the API's, which name the resource
+// in the plural.
+func isCacheMiss(text string) bool {
+	return says(text, `networkattachmentdefinition.k8s.cni.cncf.io "*" not found`)
 }
 
 // isNADCacheStale matches the daemon's note that it knows no network at all.

@@ -30,6 +30,7 @@ var nearMisses = []struct {
 	{"timed out in kubelet on a volume", DaemonUnreachable, []Cause{VolumeMount}, []change{event(9*time.Second, "FailedMount", "Unable to attach or mount volumes: unmounted volumes=[script]: timed out waiting for the condition", "kubelet")}},
 	{"timed out in the guard", L2Unreachable, []Cause{GuardFailed}, []change{attached(), guardSays("timed out after 30 s")}},
 	{"deadline of the sandbox call", DaemonUnreachable, []Cause{SandboxFailed}, []change{failing("Failed to create pod sandbox: rpc error: code = DeadlineExceeded desc = context deadline exceeded")}},
+	{"the primary network's plugin after an earlier attempt attached it", DelegatePluginMissing, []Cause{PrimaryPluginUnresolved}, []change{eth0(1), failing(containerd(thin(delegate(byPrimary, `failed to find plugin "portmap" in path [/opt/cni/bin]`)[0]))), without(evidence.Networks)}},
 	{"macvlan missing for another network of the Pod's", PrimaryPluginUnresolved, []Cause{DelegatePluginMissing}, []change{eth0(1), failing(containerd(thin(delegate("other-conf", `failed to find plugin "macvlan" in path [/opt/cni/bin]`)[0]))), without(evidence.Networks)}},
 	{"flannel missing, nothing attached", DelegatePluginMissing, []Cause{PrimaryPluginUnresolved}, []change{failing(containerd(thin(delegate(byPrimary, `failed to find plugin "flannel" in path [/opt/cni/bin]`)[0])))}},
 	{"multus missing below Multus", MetaPluginMissing, []Cause{MultusSelfDelegation}, []change{failing(containerd(thin(delegate(byPrimary, `failed to find plugin "multus" in path [/opt/cni/bin]`)[0])))}},
@@ -93,6 +94,26 @@ var nearMisses = []struct {
 	{"a first conf that is a good list", CNIConfEmpty, []Cause{DefaultNetworkNotReady}, []change{func(e *evidence.Evidence) {
 		e.HostFiles = []evidence.HostFiles{{Node: testNode, Dir: "/etc/cni/net.d", Files: []evidence.HostFile{{Name: "10-x.conflist", Size: 40, Content: `{"name":"x","plugins":[{"type":"bridge"}]}`}}}}
 	}, event(10*time.Second, "NetworkNotReady", "network is not ready: cni config uninitialized", "kubelet")}},
+	{"no word of the DaemonSet, and others are there", StaleMultusConf, []Cause{DaemonUnreachable}, []change{failing(containerd(shim(noSocket))), func(e *evidence.Evidence) {
+		e.DaemonSet = evidence.Ref{}
+		e.DaemonSets[0].Name, e.DaemonSets[0].Labels = "cni", nil
+	}}},
+	{"no word of the DaemonSet, and a Pod of it is left", StaleMultusConf, []Cause{DaemonUnreachable}, []change{failing(containerd(shim(noSocket))), func(e *evidence.Evidence) { e.DaemonSet, e.DaemonSets = evidence.Ref{}, nil }}},
+	{"a daemon that crashed long ago and is not Ready now", MultusConfigRejected, []Cause{RolloutStuck}, []change{noCanary(), counts(3, 3, 2, 2), daemonNotReady(), daemonStatus(runs(-40*time.Hour), ended(1, "Error", "no route to host", -40*time.Hour), 7)}},
+	{"a daemon that stopped well and comes back", MultusConfigRejected, []Cause{RolloutStuck}, []change{noCanary(), counts(3, 3, 2, 2), daemonNotReady(), daemonStatus(runs(4*time.Minute), ended(0, "Completed", "", 4*time.Minute), 3)}},
+	{"a status that could not be read after a fault", SandboxFailed, []Cause{DelegatePluginMissing}, []change{
+		failing(containerd(thin(delegate(bySecondary, `failed to find plugin "macvlan" in path [/opt/cni/bin]`)[0]))),
+		event(2*time.Minute, "FailedSync", "error determining status: rpc error: code = DeadlineExceeded desc = context deadline exceeded", "kubelet"),
+		event(3*time.Minute, "FailedPodSandBoxStatus", "Unable to get pod sandbox status: rpc error: code = NotFound desc = sandbox not found", "kubelet"),
+	}},
+	{"another attempt that is not understood after a fault", DelegatePluginMissing, []Cause{SandboxFailed}, []change{
+		failing(containerd(thin(delegate(bySecondary, `failed to find plugin "macvlan" in path [/opt/cni/bin]`)[0]))),
+		event(2*time.Minute, "FailedCreatePodSandBox", "Failed to create pod sandbox: rpc error: code = DeadlineExceeded desc = context deadline exceeded", "kubelet"),
+	}},
+	{"only statuses that could not be read", AttemptInProgress, []Cause{SandboxFailed}, []change{event(2*time.Minute, "FailedSync", "error determining status: rpc error: code = Unknown desc = x", "kubelet")}},
+	{"the API server's words that a network is not there", DaemonInformerStale, []Cause{NADNotFound}, []change{failing(containerd(thin(own(`cannot find a network-attachment-definition (storage) in namespace (lab): network-attachment-definitions.k8s.cni.cncf.io "storage" not found`)[0])))}},
+	{"the cache's words for a network of another namespace", DaemonInformerStale, []Cause{NADNotFound}, []change{failing(containerd(thick(own(`cannot find a network-attachment-definition (storage) in namespace (media): networkattachmentdefinition.k8s.cni.cncf.io "storage" not found`)[0])))}},
+	{"a page not found in Multus' own words", ShimDaemonVersionSkew, []Cause{SandboxFailed}, []change{failing(containerd(thin(own("error getting pod: 404 page not found")[0])))}},
 	{"a DaemonSet under another name is not gone", StaleMultusConf, []Cause{DaemonUnreachable}, []change{failing(containerd(shim(noSocket))), func(e *evidence.Evidence) { e.DaemonSet.Name = "kube-multus-ds" }}},
 	{"DaemonSets were not looked at", StaleMultusConf, []Cause{DaemonUnreachable}, []change{noDaemonSet(), without(evidence.DaemonSets), failing(containerd(shim(noSocket)))}},
 	{"words that nobody knows", "", []Cause{SandboxFailed}, []change{failing("Failed to create pod sandbox: rpc error: code = Unknown desc = the frobnicator is out of blinker fluid")}},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -17,7 +18,8 @@ const maxFailures = 32
 
 // sandboxFault is rule 9. Failures are history once the sandbox stands. The
 // newest that is understood decides, unless a newer one of another attempt is
-// not: then older words no longer tell how things are.
+// not: then older words no longer tell how things are. A status that could not
+// be read is no attempt.
 func sandboxFault(s *scene) *finding {
 	if s.hasRun() || s.sandboxStands() {
 		return nil
@@ -31,18 +33,28 @@ func sandboxFault(s *scene) *finding {
 		found[i] = s.faultIn(ev)
 	}
 	var newest *finding
-	for _, f := range slices.Backward(found) {
+	for i, f := range slices.Backward(found) {
 		switch {
 		case f.cause != SandboxFailed && (newest == nil || newest.at.Sub(f.at) < RepeatAfter):
 			return s.sawAgain(f, found, failures)
-		case newest == nil:
+		case newest == nil && !isStatusRead(failures[i]):
 			newest = f
 		}
 	}
 	if f := s.missingNAD(); f != nil {
 		return f
 	}
+	if newest == nil && len(found) > 0 {
+		return found[len(found)-1]
+	}
 	return newest
+}
+
+// isStatusRead tells kubelet's failure to read a sandbox's or the Pod's status
+// from one to make a sandbox.
+func isStatusRead(ev *corev1.Event) bool {
+	message := plainMessage(ev)
+	return ev.Reason == "FailedPodSandBoxStatus" || ev.Reason == "FailedSync" && strings.HasPrefix(message, "error determining status: ")
 }
 
 // sawAgain counts the sightings of a fault over all failures that tell it.
@@ -65,26 +77,26 @@ func (s *scene) missingNAD() *finding {
 	if len(newest) == 0 {
 		return nil
 	}
-	f := s.lookupFault(newest[0].Message)
-	f.lines = eventLines(newest)
-	f.at = evidence.EventTime(newest[0])
+	at := evidence.EventTime(newest[0])
+	f := s.lookupFault(multus.Plain(newest[0].Message), at)
+	f.lines, f.at = eventLines(newest), at
 	return f.since(s.ev.noNAD...)
 }
 
 // faultIn reads one failure event.
 func (s *scene) faultIn(ev *corev1.Event) *finding {
 	parsed := multus.ParseFailure(ev.Message)
-	f := s.fault(&parsed)
-	f.lines = append([]Line{eventLine(ev)}, f.lines...)
-	f.at = evidence.EventTime(ev)
+	at := evidence.EventTime(ev)
+	f := s.fault(&parsed, at)
+	f.lines, f.at = append([]Line{eventLine(ev)}, f.lines...), at
 	if f.message == "" {
 		f.message = s.failureText(&parsed)
 	}
 	return f
 }
 
-// fault names what a failure message tells.
-func (s *scene) fault(f *multus.Failure) *finding {
+// fault names what a failure message of some time tells.
+func (s *scene) fault(f *multus.Failure, at time.Time) *finding {
 	z := s.zoneOf(f)
 	switch {
 	case reachedMultus(f) && s.multusGone():
@@ -94,9 +106,11 @@ func (s *scene) fault(f *multus.Failure) *finding {
 	case z == inShim && isNoDaemon(f.Text):
 		return s.shimFault(f.Text)
 	case z == inMultus && isLookup(f.Text):
-		return s.lookupFault(f.Text)
+		return s.lookupFault(f.Text, at)
 	case z == inMultus && isPodMissing(f.Text):
 		return s.podMissing(f.Text)
+	case isUnknownToDaemon(f):
+		return &finding{cause: ShimDaemonVersionSkew, message: s.who() + ": the daemon does not know what its shim asks: " + firstLine(f.Text)}
 	}
 	if plugin, dirs, ok := missingPlugin(f.Text); ok {
 		return s.pluginMissing(f, z, plugin, dirs)

@@ -142,11 +142,13 @@ var scenes = []struct {
 	{name: "shim gone, dockershim", cause: MetaPluginMissing, changes: []change{failing(dockershim(`failed to find plugin "multus-shim" in path [/opt/cni/bin]`))}},
 	{name: "shim cannot be run", cause: MetaPluginMissing, changes: []change{failing(containerd(shim(`fork/exec /opt/cni/bin/multus-shim: no such file or directory`)))}},
 	{name: "daemon logs a request it does not know", cause: ShimDaemonVersionSkew, changes: []change{failing(containerd(shim(shimWaited))), podLog(daemonUID, "daemon", "2026-03-03T08:59:00Z [error] http not found: &{POST /readyz HTTP/1.1 1 1 map[]}\n")}},
+	{name: "the daemon's server has no handler", cause: ShimDaemonVersionSkew, changes: []change{failing(crio(shim("CmdAdd (shim): CNI request failed with status 404: '404 page not found\n': StdinData: {}")))}},
 	{name: "installer of another version", cause: ShimDaemonVersionSkew, changes: []change{failing(crio(shim(shimWaited))), daemon(func(p *corev1.Pod) { p.Spec.InitContainers[0].Image = "example.test/multus-cni:v4.3.1-thick" })}},
 	{name: "killed for memory, waiting to be started", cause: DaemonOOM, changes: []change{failing(containerd(shim(noSocket))), daemonStatus(waits("CrashLoopBackOff", ""), ended(137, "OOMKilled", "", 0), 1)}},
 	{name: "killed for memory, no canary yet", cause: DaemonOOM, changes: []change{noCanary(), daemonStatus(runs(0), ended(137, "OOMKilled", "", 0), 6)}},
 	{name: "Multus removed, shim left", cause: StaleMultusConf, changes: []change{noDaemonSet(), failing(crio(shim(noSocket)))}},
 	{name: "thin Multus removed with its rights", cause: StaleMultusConf, changes: []change{noDaemonSet(), failing(containerd(thin(own("error getting pod: Unauthorized")[0])))}},
+	{name: "Multus removed, nobody says what it was called", cause: StaleMultusConf, changes: []change{noDaemonSet(), failing(containerd(shim(noSocket))), func(e *evidence.Evidence) { e.DaemonSet = evidence.Ref{} }}},
 	{name: "Multus removed with its binary", cause: StaleMultusConf, changes: []change{noDaemonSet(), failing(containerd(`plugin type="multus" failed (add): failed to find plugin "multus" in path [/opt/cni/bin]`))}},
 	{name: "empty conf", cause: CNIConfEmpty, changes: []change{hostFiles("/etc/cni/net.d", "", "empty 00-multus.conf", "10-x.conflist"), event(10*time.Second, "NetworkNotReady", "network is not ready: container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:Network plugin returns error: cni plugin not initialized", "kubelet")}},
 	{name: "broken conf, told at the sandbox", cause: CNIConfEmpty, changes: []change{func(e *evidence.Evidence) {
@@ -185,7 +187,7 @@ var scenes = []struct {
 	{name: "annotation is not JSON", cause: PodAnnotationInvalid, changes: []change{networks(`[{"name":"storage",}]`)}},
 	{name: "no annotation", cause: PodAnnotationInvalid, changes: []change{networks("")}},
 	{name: "null entry", cause: PodAnnotationInvalid, changes: []change{networks("[null]")}},
-	{name: "only Multus' own event is left", cause: NADNotFound, changes: []change{event(9*time.Second, "NoNetworkFound", `cannot find a network-attachment-definition (storage) in namespace (lab): networkattachmentdefinition.k8s.cni.cncf.io "storage" not found`, "multus")}},
+	{name: "only Multus' own event is left", cause: NADNotFound, changes: []change{noNetworks(), event(9*time.Second, "NoNetworkFound", `cannot find a network-attachment-definition (storage) in namespace (lab): networkattachmentdefinition.k8s.cni.cncf.io "storage" not found`, "multus")}},
 	{name: "net1 without an address", cause: StaticIPMissing, changes: []change{eth0(1), event(2, "AddedInterface", "Add net1 [] from lab/storage", "multus"), started(5 * time.Second), done()}},
 	{name: "net1 with another address", cause: StaticIPMissing, changes: []change{eth0(1), event(2, "AddedInterface", "Add net1 [198.51.100.70/24] from lab/storage", "multus"), ran("wrong address")}},
 
@@ -211,11 +213,14 @@ var scenes = []struct {
 	{name: "socket closed in mid-call", cause: DaemonUnreachable, changes: []change{failing(crio(shim(`CmdAdd (shim): failed to send CNI request: Post "http://dummy/cni": EOF`)))}},
 	{name: "shim waited in vain for a young daemon", cause: DaemonUnreachable, changes: []change{failing(combined(shim(shimWaited))), daemonStatus(runs(4*time.Minute), corev1.ContainerState{}, 0)}},
 	{name: "the daemon knows no network", cause: DaemonInformerStale, changes: []change{podLog(daemonUID, "daemon", "2026-03-03T08:59:00Z [error] failed to sync net-attach-def informer cache\n"), failing(containerd(thick(own("cannot find a network-attachment-definition (storage) in namespace (lab): not found")[0])))}},
+	{name: "the daemon's cache lacks a network that is there", cause: DaemonInformerStale, changes: []change{failing(containerd(thick(own(`cannot find a network-attachment-definition (storage) in namespace (lab): networkattachmentdefinition.k8s.cni.cncf.io "storage" not found`)[0])))}},
 	{name: "Multus answered without a network", cause: DaemonInformerStale, changes: []change{ran("net1 missing"), canary(func(p *corev1.Pod) { p.Status.PodIP = "0.0.0.0" })}},
 	{name: "runtime has no network, files not known", cause: DefaultNetworkNotReady, changes: []change{event(10*time.Second, "NetworkNotReady", "network is not ready: container runtime network not ready: cni plugin not initialized", "kubelet")}},
 	{name: "installer fails, no canary", cause: MultusInstallFailed, changes: []change{noCanary(), installer(waits("CrashLoopBackOff", ""), ended(1, "Error", "cp: can't create '/host/opt/cni/bin/multus': Permission denied", 0), 3)}},
 	{name: "installer cannot be run, canary waits", cause: MultusInstallFailed, changes: []change{failing(containerd(shim(noSocket))), installer(ended(128, "StartError", "exec: \"/install\": no such file", 0), corev1.ContainerState{}, 2)}},
 	{name: "stack trace as last words", cause: MultusConfigRejected, changes: []change{noCanary(), daemonStatus(waits("CrashLoopBackOff", ""), ended(1, "Error", "2026-03-03T08:59:00Z [panic] ========= Stack trace output ========", 0), 4)}},
+	{name: "between two crashes, running", cause: MultusConfigRejected, changes: []change{noCanary(), counts(3, 3, 2, 2), daemonNotReady(), daemonStatus(runs(4*time.Minute+55*time.Second), ended(1, "Error", "bad configuration", 4*time.Minute), 7)}},
+	{name: "between two crashes, ended", cause: MultusConfigRejected, changes: []change{noCanary(), counts(3, 3, 2, 2), daemonNotReady(), daemonStatus(ended(1, "Error", "bad configuration", 4*time.Minute), corev1.ContainerState{}, 3)}},
 	{name: "canary waits for a daemon that refuses its conf", cause: MultusConfigRejected, changes: []change{failing(crio(shim(refused))), daemonStatus(waits("CrashLoopBackOff", ""), ended(2, "Error", "failed to unmarshall the daemon configuration", 0), 4)}},
 
 	{name: "not yet observed", cause: RolloutInProgress, changes: []change{noCanary(), daemonSet(func(ds *appsv1.DaemonSet) { ds.Generation = 3 })}},
@@ -250,6 +255,8 @@ var scenes = []struct {
 	{name: "failed before the newest revision", cause: StaleAttempt, changes: []change{attached(), guardSays("no reply from 198.51.100.1"), newRevision(3 * time.Minute)}},
 	{name: "passed before the network was created anew", cause: StaleAttempt, changes: []change{attached(), done(), func(e *evidence.Evidence) { e.Networks[0].CreationTimestamp = at(4 * time.Minute) }}},
 	{name: "without Multus, before Multus was changed", cause: StaleAttempt, changes: []change{ran("net1 missing"), newRevision(4 * time.Minute), daemonStatus(runs(4*time.Minute), corev1.ContainerState{}, 0)}},
+	{name: "the network came while it was asked for", cause: StaleAttempt, changes: []change{failing(crio(thin(own(`cannot find a network-attachment-definition (storage) in namespace (lab): network-attachment-definitions.k8s.cni.cncf.io "storage" not found`)[0]))), madeNetwork(24 * time.Second)}},
+	{name: "the network came after the last try", cause: StaleAttempt, changes: []change{failing(crio(thin(own(`cannot find a network-attachment-definition (storage) in namespace (lab): networkattachmentdefinition.k8s.cni.cncf.io "storage" not found`)[0]))), madeNetwork(time.Minute)}},
 	{name: "another UID has the name", cause: StaleAttempt, changes: []change{func(e *evidence.Evidence) { e.Canary.UID = otherUID }}},
 	{name: "sandbox changed after the attach", cause: StaleNetworkStatus, changes: []change{attached(), event(time.Minute, "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.", "kubelet")}},
 	{name: "did well in a sandbox without Multus", cause: StaleNetworkStatus, changes: []change{eth0(1), net1(2), status(statusJSON), event(20*time.Second, "SandboxChanged", "Pod sandbox changed", "kubelet"), started(40 * time.Second), done()}},
@@ -292,6 +299,20 @@ var scenes = []struct {
 	{name: "Pods not looked at", cause: EvidenceIncomplete, changes: []change{without(evidence.Pods)}},
 	{name: "events not looked at, guard saw no net1", cause: EvidenceIncomplete, changes: []change{without(evidence.Events), guardSays("net1 missing")}},
 	{name: "events not looked at, guard silent", cause: EvidenceIncomplete, changes: []change{without(evidence.Events), guardSays("")}},
+}
+
+func daemonNotReady() change {
+	return daemon(func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse })
+}
+
+// madeNetwork lets the network be created so long after the canary.
+func madeNetwork(when time.Duration) change {
+	return func(e *evidence.Evidence) { e.Networks[0].CreationTimestamp = at(when) }
+}
+
+// noNetworks: looked for, and none is there.
+func noNetworks() change {
+	return func(e *evidence.Evidence) { e.Networks = nil }
 }
 
 func onDelete() change {

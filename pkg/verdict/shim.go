@@ -3,6 +3,7 @@ package verdict
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -56,7 +57,19 @@ func (s *scene) multusGone() bool {
 			return false // under a name that was not expected
 		}
 	}
-	return s.e.DaemonSet.Name != "" && s.e.Looked(evidence.DaemonSets) && s.e.MultusDaemonSet() == nil && len(s.e.DaemonPods("")) == 0
+	if !s.e.Looked(evidence.DaemonSets) {
+		return false
+	}
+	if s.e.DaemonSet.Name == "" {
+		// Which one to look for is not known: only that there is none at all tells.
+		return len(s.e.DaemonSets) == 0 && s.e.Looked(evidence.Pods) && !s.runsMultus()
+	}
+	return s.e.MultusDaemonSet() == nil && len(s.e.DaemonPods("")) == 0
+}
+
+// runsMultus reports a Pod that carries Multus, whatever made it.
+func (s *scene) runsMultus() bool {
+	return slices.ContainsFunc(s.e.Pods, func(p corev1.Pod) bool { return versionOf(p.Spec.Containers) != "" })
 }
 
 // versionSkew tells a daemon that runs and is Ready, and still does not answer
@@ -79,6 +92,12 @@ func (s *scene) versionSkew(daemon *corev1.Pod, text string) string {
 // for: the shim of v4.3.1 asks for /readyz, older ones for /healthz.
 func isUnknownRequest(line string) bool {
 	return strings.Contains(line, "not found") && containsAny(line, []string{"/readyz", "/healthz"})
+}
+
+// isUnknownToDaemon matches the daemon's HTTP server, and nobody behind it, that
+// answers the shim: it has no handler for what the shim asks.
+func isUnknownToDaemon(f *multus.Failure) bool {
+	return f.Innermost() == multus.LayerDaemon && f.Text == "404 page not found"
 }
 
 // daemonLogLine gives the last line of the daemon's log that matches.
@@ -118,7 +137,7 @@ func (s *scene) daemonFault(daemon *corev1.Pod) *finding {
 		return nil
 	}
 	t := lastEnd(cs)
-	loops := cs.State.Waiting != nil && cs.State.Waiting.Reason == "CrashLoopBackOff"
+	loops := cs.State.Waiting != nil && cs.State.Waiting.Reason == "CrashLoopBackOff" || t != nil && t.ExitCode != 0 && s.betweenCrashes(daemon, cs)
 	if t != nil && t.Reason == "OOMKilled" && (loops || cs.RestartCount >= minRestarts && !s.recovered(daemon, cs)) {
 		return &finding{
 			cause: DaemonOOM, lines: []Line{terminatedLine(cs.Name, t)}, seen: minRestarts,
@@ -137,6 +156,16 @@ func (s *scene) daemonFault(daemon *corev1.Pod) *finding {
 		f.message += colon(firstLine(t.Message))
 	}
 	return f
+}
+
+// betweenCrashes: a crash loop shows its name only while kubelet waits; between
+// its waits the container has just started or just ended, and is not Ready.
+func (s *scene) betweenCrashes(daemon *corev1.Pod, cs *corev1.ContainerStatus) bool {
+	if cs.RestartCount < minRestarts || !isFalse(conditionOf(daemon, corev1.PodReady)) {
+		return false
+	}
+	r := cs.State.Running
+	return cs.State.Terminated != nil || r != nil && s.now.Sub(r.StartedAt.Time) < StuckAfter
 }
 
 // recovered reports a daemon that has been up for long enough since its last

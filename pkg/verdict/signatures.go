@@ -212,8 +212,8 @@ func (s *scene) zoneOfPlugin(f *multus.Failure) zone {
 
 // isSecondary tells a network the canary asks for from the cluster's: by the
 // name of its conf, which is the NetworkAttachmentDefinition's where the conf
-// has none; where no name is known, by whether the primary one was attached
-// before it.
+// has none; the cluster's is known from an earlier attempt's event; where no name
+// is known, by whether the primary one was attached before it.
 func (s *scene) isSecondary(f *multus.Failure) bool {
 	network := f.Network()
 	unknown := false
@@ -223,7 +223,7 @@ func (s *scene) isSecondary(f *multus.Failure) bool {
 		}
 		unknown = unknown || !w.known
 	}
-	if !unknown && network != "" {
+	if network != "" && (!unknown || s.isPrimary(network)) {
 		return false
 	}
 	if len(s.ev.added) > 0 {
@@ -231,6 +231,11 @@ func (s *scene) isSecondary(f *multus.Failure) bool {
 	}
 	plugin, _, _ := missingPlugin(f.Text)
 	return isSecondaryPlugin(plugin) || slices.ContainsFunc(f.Names(multus.LayerPlugin), isSecondaryPlugin)
+}
+
+// isPrimary reports a network that an interface came from that was not asked for.
+func (s *scene) isPrimary(network string) bool {
+	return slices.ContainsFunc(s.ev.added, func(a addedEvent) bool { return a.Network == network && !s.wants(a.Interface) })
 }
 
 // isSecondaryPlugin names plugins that no cluster uses for its primary network:
