@@ -44,7 +44,7 @@ func unscheduled(s *scene) *finding {
 		return nil
 	}
 	cond := conditionOf(s.pod, corev1.PodScheduled)
-	if !isFalse(cond) && len(s.ev.sched) == 0 {
+	if !isFalse(cond) && len(s.ev.sched) == 0 && !s.overlooked() {
 		return nil
 	}
 	f := &finding{cause: Unscheduled, firstSeen: s.pod.CreationTimestamp.Time}
@@ -57,8 +57,19 @@ func unscheduled(s *scene) *finding {
 		why = cmp.Or(why, s.ev.sched[n-1].Message)
 		f.lines = append(f.lines, eventLine(s.ev.sched[n-1]))
 	}
-	f.message = fmt.Sprintf("%s was not scheduled: %s", s.who(), cmp.Or(firstLine(why), "no reason given"))
+	if why == "" {
+		why = fmt.Sprintf("no reason given, %s after it was created", s.now.Sub(s.pod.CreationTimestamp.Time).Round(time.Second))
+	}
+	f.message = fmt.Sprintf("%s was not scheduled: %s", s.who(), firstLine(why))
 	return f
+}
+
+// overlooked reports a Pod that no scheduler has said a word about for longer
+// than one takes.
+func (s *scene) overlooked() bool {
+	const patience = time.Minute
+	phase := s.pod.Status.Phase
+	return (phase == corev1.PodPending || phase == "") && !s.pod.CreationTimestamp.IsZero() && s.now.Sub(s.pod.CreationTimestamp.Time) >= patience
 }
 
 // unreadable is rule 4.
@@ -71,88 +82,6 @@ func unreadable(s *scene) *finding {
 		lines:   []Line{{Time: s.pod.CreationTimestamp.Time, Source: sourcePod, Text: s.wantedErr.Error()}},
 		message: s.who() + ": " + s.wantedErr.Error(),
 	}
-}
-
-// imageReasons are kubelet's waiting reasons for an image that cannot be had
-// (pkg/kubelet/images/types.go).
-func isImageReason(reason string) bool {
-	switch reason {
-	case "ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError",
-		"RegistryUnavailable", "SignatureValidationFailed":
-		return true
-	}
-	return false
-}
-
-// isConfigReason: kubelet's waiting reasons for a container that cannot be made
-// (pkg/kubelet/container/sync_result.go).
-func isConfigReason(reason string) bool {
-	switch reason {
-	case "CreateContainerConfigError", "CreateContainerError", "PreCreateHookError", "PreStartHookError", "RunContainerError", "PostStartHookError":
-		return true
-	}
-	return false
-}
-
-// waiting is rule 8.
-func waiting(s *scene) *finding {
-	for _, c := range s.containers() {
-		w := c.State.Waiting
-		if w == nil {
-			continue
-		}
-		switch {
-		case isImageReason(w.Reason):
-			return s.imageBlocked(c, w)
-		case isConfigReason(w.Reason):
-			f := &finding{
-				cause: ContainerConfigError, lines: append(waitingLines(c.Name, w), eventLines(newestOf(s.ev.pulls))...),
-				message: fmt.Sprintf("%s: container %s cannot be made: %s", s.who(), c.Name, cmp.Or(firstLine(w.Message), w.Reason)),
-			}
-			return f.standing(s.ev.pulls...)
-		}
-	}
-	return nil
-}
-
-func (s *scene) imageBlocked(c corev1.ContainerStatus, w *corev1.ContainerStateWaiting) *finding {
-	image := cmp.Or(s.imageOf(c.Name), c.Image)
-	f := &finding{
-		cause: ImagePull, names: names{image: image},
-		lines:   append(waitingLines(c.Name, w), eventLines(newestOf(s.ev.pulls))...),
-		message: fmt.Sprintf("%s: container %s has no image %s: %s", s.who(), c.Name, image, cmp.Or(firstLine(w.Message), w.Reason)),
-	}
-	f.standing(s.ev.pulls...)
-	if w.Reason == "ErrImageNeverPull" || w.Reason == "InvalidImageName" {
-		f.seen = 2 // kubelet does not try again with another outcome
-	}
-	return f
-}
-
-func (s *scene) imageOf(container string) string {
-	for _, list := range [][]corev1.Container{s.pod.Spec.InitContainers, s.pod.Spec.Containers} {
-		for _, c := range list {
-			if c.Name == container {
-				return c.Image
-			}
-		}
-	}
-	return ""
-}
-
-func waitingLines(name string, w *corev1.ContainerStateWaiting) []Line {
-	text := "container " + name + " waits: " + w.Reason
-	if w.Message != "" {
-		text += ": " + w.Message
-	}
-	return []Line{{Source: sourcePod, Text: text}}
-}
-
-func newestOf(events []*corev1.Event) []*corev1.Event {
-	if len(events) == 0 {
-		return nil
-	}
-	return events[len(events)-1:]
 }
 
 // volumeBlocked is rule 10.

@@ -263,6 +263,7 @@ var scenes = []struct {
 	{name: "failed after a reboot", cause: StaleNetworkStatus, changes: []change{eth0(1), net1(2), status(statusJSON), rebooted(20 * time.Second), started(40 * time.Second), guardSays("net1 missing")}},
 	{name: "no node fits", cause: Unscheduled, changes: []change{unbound("0/3 nodes are available")}},
 	{name: "told by an event alone", cause: Unscheduled, changes: []change{unbound(""), event(1, "FailedScheduling", "0/3 nodes are available: 3 Insufficient cpu.", "default-scheduler")}},
+	{name: "no scheduler looked at it", cause: Unscheduled, changes: []change{unbound(""), func(e *evidence.Evidence) { e.Events = nil }}},
 	{name: "refused by the node", cause: Unscheduled, changes: []change{canary(func(p *corev1.Pod) {
 		p.Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: "NodeAffinity", Message: "Pod was rejected: Predicate NodeAffinity failed"}
 	})}},
@@ -270,6 +271,7 @@ var scenes = []struct {
 		p.Status.InitContainerStatuses[0].State = ended(0, "Completed", "", time.Minute)
 		p.Status.ContainerStatuses[0].State = waits("ErrImagePull", "not found")
 	})}},
+	{name: "told by events alone", cause: ImagePull, changes: []change{attachedOnly(), event(10*time.Second, "Failed", `Failed to pull image "busybox:1": not found`, "kubelet"), event(10*time.Second, "Failed", "Error: ErrImagePull", "kubelet"), eventOf(testUID, 20*time.Second, 3, "BackOff", `Back-off pulling image "busybox:1"`, "kubelet")}},
 	{name: "never pull", cause: ImagePull, changes: []change{attached(), initWaits("ErrImageNeverPull", "image is not present with pull policy of Never")}},
 	{name: "pause image, containerd", cause: SandboxImagePull, changes: []change{failing(`Failed to create pod sandbox: rpc error: code = Unknown desc = failed to get sandbox image "registry.example/pause:3.9": failed to pull image: dial tcp: i/o timeout`)}},
 	{name: "pause image, dockershim", cause: SandboxImagePull, changes: []change{failing(`Failed create pod sandbox: rpc error: code = Unknown desc = failed pulling image "registry.example/pause:3.1": Error response from daemon`)}},
@@ -279,6 +281,7 @@ var scenes = []struct {
 	{name: "a Secret is missing", cause: VolumeMount, changes: []change{event(5*time.Second, "FailedMount", `MountVolume.SetUp failed for volume "script" : secret "x" not found`, "kubelet")}},
 	{name: "a claim is not attached", cause: VolumeMount, changes: []change{event(5*time.Second, "FailedAttachVolume", `AttachVolume.Attach failed for volume "pvc-1" : timed out waiting for the condition`, "attachdetach-controller")}},
 	{name: "ConfigMap of a variable is missing", cause: ContainerConfigError, changes: []change{attached(), initWaits("CreateContainerConfigError", `configmap "guard-env" not found`)}},
+	{name: "a Secret's key is missing, told by events alone", cause: ContainerConfigError, changes: []change{attachedOnly(), event(10*time.Second, "Pulled", "already present on machine", "kubelet"), eventOf(testUID, 10*time.Second, 9, "Failed", "Error: couldn't find key mode in Secret lab/guard", "kubelet")}},
 	{name: "runtime may not make the namespace", cause: HostLSMDenied, changes: []change{failing(`Failed to create pod sandbox: rpc error: code = Unknown desc = failed to create network namespace for sandbox "5c": mount --make-rshared /run/netns failed: "permission denied"`)}},
 	{name: "command cannot be run", cause: ContainerConfigError, changes: []change{attached(), canary(func(p *corev1.Pod) {
 		p.Status.Phase = corev1.PodFailed
@@ -299,6 +302,15 @@ var scenes = []struct {
 	{name: "Pods not looked at", cause: EvidenceIncomplete, changes: []change{without(evidence.Pods)}},
 	{name: "events not looked at, guard saw no net1", cause: EvidenceIncomplete, changes: []change{without(evidence.Events), guardSays("net1 missing")}},
 	{name: "events not looked at, guard silent", cause: EvidenceIncomplete, changes: []change{without(evidence.Events), guardSays("")}},
+}
+
+// attachedOnly is a sandbox made well, with no container of it yet.
+func attachedOnly() change {
+	return func(e *evidence.Evidence) {
+		for _, c := range []change{eth0(3 * time.Second), net1(4 * time.Second), status(statusJSON), sandboxReady()} {
+			c(e)
+		}
+	}
 }
 
 func daemonNotReady() change {
