@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/vlan50/kubectl-vlan50/pkg/evidence"
-	"github.com/vlan50/kubectl-vlan50/pkg/multus"
 )
 
 // failed is rule 6.
@@ -122,66 +121,6 @@ func colon(text string) string {
 		return ""
 	}
 	return ": " + text
-}
-
-// said is what a failed container left behind, read.
-type said struct {
-	fault Cause
-	names names
-	// text is the line that told, or the last one.
-	text string
-}
-
-// lastWords reads the termination message first and the log second, each from its
-// end: the last thing a script says is why it gave up.
-func (s *scene) lastWords(c *corev1.ContainerStatus) said {
-	var last string
-	for _, text := range []string{c.State.Terminated.Message, s.logOf(c.Name)} {
-		for i, line := range tailLines(multus.Plain(text)) {
-			last = cmp.Or(last, line)
-			if fault, n := s.guardFault(line); fault != "" {
-				return said{fault: fault, names: n, text: line}
-			}
-			// arping's last words where nobody answered; before others they may be
-			// those of a check for duplicates that went well.
-			if i == 0 && strings.HasPrefix(strings.ToLower(line), "received 0 response") {
-				return said{fault: L2Unreachable, text: line}
-			}
-		}
-	}
-	return said{text: last}
-}
-
-// maxGuardLines bounds how far back a text is read for a cause: what a guard
-// said long before it gave up is not why it gave up.
-const maxGuardLines = 4
-
-// tailLines gives the last lines of a text, last one first, without blank ones.
-func tailLines(text string) []string {
-	const maxTail = 16 << 10
-	if len(text) > maxTail {
-		text = text[len(text)-maxTail:]
-	}
-	var lines []string
-	for _, line := range slices.Backward(strings.Split(text, "\n")) {
-		if line = strings.TrimSpace(line); line != "" {
-			lines = append(lines, line)
-		}
-		if len(lines) == maxGuardLines {
-			break
-		}
-	}
-	return lines
-}
-
-// logOf gives a container's log, only if it was read from this UID.
-func (s *scene) logOf(container string) string {
-	for _, l := range s.e.PodLogs {
-		if l.Pod.UID == s.uid && l.Container == container && !l.Previous {
-			return l.Log
-		}
-	}
-	return ""
 }
 
 func firstLine(text string) string {

@@ -15,23 +15,29 @@ var (
 		"duplicate address", "duplicate ip", "address conflict", "ip conflict", "address collision",
 		"address is already in use", "address already in use by", "already claimed", "dadfailed", "duplicate detected",
 	}
-	replyWords   = []string{"reply from", "response from", "replied", "answers for", "answered"}
+	replyWords = []string{"reply from", "response from", "replied", "answers for", "answered"}
+	// heldWords tell of an address that somebody has, where a line says who.
+	heldWords  = []string{"in use", "taken", "claimed", "occupied", "held by", "owned by", "used by", "belongs to", "reply for", "response for"}
+	otherWords = []string{"another", "other host", "other machine", "somebody", "someone", "elsewhere"}
+	// ownWords: the canary announces its address, or its socket is taken.
+	ownWords     = []string{"gratuitous", "announc", "bind", "listen", "socket", "this pod"}
 	silenceWords = []string{
 		"unreachable via", "host unreachable", "is unreachable", "unreachable", "not reachable", "no reply", "no answer",
 		"no response", "did not answer", "did not reply", "does not answer", "does not reply", "not answering",
 		"100% packet loss", "no route to host", "never came back",
 		"cannot reach", "can't reach", "could not reach", "timed out waiting for reply", "timeout waiting for reply", "ping timed out",
-		"cannot ping", "could not ping", "ping failed",
+		"cannot ping", "could not ping", "ping failed", "request timed out", "100% unanswered",
+		"received none", "received nothing", "nothing received", "none received",
 	}
 	// goneWords stand behind an interface's name, goneBefore before it.
-	goneWords  = []string{"missing", "gone", "disappeared", "vanished", "not found", "does not exist", "no such device", "removed", "lost", "deleted", "not there", "not present", "absent", "no longer"}
-	goneBefore = []string{"cannot find device ", "no such device: ", "no interface ", "no such interface ", "missing interface ", "lost interface ", "lost "}
+	goneWords  = []string{"missing", "gone", "disappeared", "vanished", "not found", "does not exist", "no such device", "removed", "lost", "deleted", "not there", "not present", "absent", "no longer", "error fetching interface information device not found"}
+	goneBefore = []string{"cannot find device ", "can't find device ", "no such device: ", "no interface ", "no such interface ", "missing interface ", "lost interface ", "lost "}
 	hostWords  = []string{"own host", "its host", "own node", "its node", "host address", "host ip", "node address", "node ip", "the host itself", "local host", "parent host", "the node itself"}
 	// answeredWords tell that nothing was sent (no route in the Pod) or that
 	// somebody did answer.
 	answeredWords = []string{"network is unreachable", "network unreachable", "port unreachable", "protocol unreachable"}
 	// quietWords mark a line that tells of a check begun or passed.
-	quietWords = []string{"checking", "testing", "probing", "no duplicate", "not duplicate", "no conflict", "no address conflict", " ok", " passed", "without duplicate"}
+	quietWords = []string{"checking", "testing", "probing", "no duplicate", "not duplicate", "no conflict", "no address conflict", "is free", " ok", " passed", "without duplicate"}
 )
 
 // guardFault reads one line of a guard. Only words that mean one thing count;
@@ -43,13 +49,11 @@ func (s *scene) guardFault(line string) (Cause, names) {
 	}
 	addrs := addressesIn(line)
 	switch {
-	case containsAny(low, duplicateWords), containsAny(low, replyWords) && s.anyOwn(addrs) && !containsAny(low, silenceWords):
+	case containsAny(low, duplicateWords), s.saysHeld(line, low, addrs):
 		return DuplicateAddress, names{address: joinAddresses(s.own(addrs))}
 	case s.saysGone(low):
 		return MasterLinkRecreated, names{}
-	case !containsAny(low, silenceWords), s.namesOther(low):
-		return "", names{}
-	case containsAny(low, answeredWords):
+	case s.namesOther(low), containsAny(low, answeredWords), !s.isSilence(low, addrs):
 		return "", names{}
 	case s.isMacvlan() && (containsAny(low, hostWords) || hasWord(low, strings.ToLower(s.node)) || s.isNodeAddress(addrs)):
 		return MacvlanHostIsolation, names{}
@@ -59,10 +63,13 @@ func (s *scene) guardFault(line string) (Cause, names) {
 	return "", names{}
 }
 
+// unquoted takes off what tools put around names.
+var unquoted = strings.NewReplacer(`"`, "", "'", "", ":", "", "`", "")
+
 // saysGone reports that a line says of an interface asked for that it is not
 // there, and not merely that something else is missing on it.
 func (s *scene) saysGone(low string) bool {
-	low = strings.NewReplacer(`"`, "", "'", "", ":", "", "`", "").Replace(low)
+	low = unquoted.Replace(low)
 	for _, w := range s.wanted {
 		ifname := strings.ToLower(w.Interface)
 		for _, word := range goneWords {
@@ -73,7 +80,7 @@ func (s *scene) saysGone(low string) bool {
 			}
 		}
 		for _, word := range goneBefore {
-			if hasWord(low, strings.ReplaceAll(word, ":", "")+ifname) {
+			if hasWord(low, unquoted.Replace(word)+ifname) {
 				return true
 			}
 		}
