@@ -50,6 +50,7 @@ func TestLongMessagesCostTheirLength(t *testing.T) {
 		"shim answers":        `CNI request failed with status 400: '`,
 		"quotes":              `"\`,
 		"anchors":             `Multus: [`,
+		"names in sentences":  `The container name x is `,
 		"lookups":             `failed to find plugin "`,
 		"folders":             `failed to find plugin "x" in path [/a /b /c `,
 		"addresses":           `192.0.2.1 2001:db8::1 `,

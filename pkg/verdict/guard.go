@@ -157,8 +157,9 @@ func stranded(s *scene) *finding {
 
 // rebuilding reports that kubelet makes another sandbox after all.
 func (s *scene) rebuilding(made time.Time) bool {
-	n := len(s.ev.sandbox)
-	return s.ev.changed.After(made) || n > 0 && evidence.EventTime(s.ev.sandbox[n-1]).After(made)
+	return s.ev.changed.After(made) || slices.ContainsFunc(s.ev.sandbox, func(ev *corev1.Event) bool {
+		return !isStatusRead(ev) && evidence.EventTime(ev).After(made)
+	})
 }
 
 // containerMadeAt is when a container of a Pod that did not finish was last

@@ -262,6 +262,7 @@ var scenes = []struct {
 	{name: "attached and gone, UID pinned", cause: PodDeletedDuringAdd, changes: []change{noCanary(), func(e *evidence.Evidence) { e.Canary.UID = testUID }, eth0(1)}},
 	{name: "rebooted after a container was made", cause: NeverPodStranded, changes: []change{attached(), rebooted(time.Minute), canary(func(p *corev1.Pod) { p.Status.Conditions[1].Status = corev1.ConditionFalse })}},
 	{name: "rebooted, an older kubelet without the condition", cause: NeverPodStranded, changes: []change{attached(), rebooted(time.Minute), canary(func(p *corev1.Pod) { p.Status.Conditions = nil })}},
+	{name: "sandbox gone, its status cannot be read", cause: NeverPodStranded, changes: []change{attached(), event(time.Minute, "FailedPodSandBoxStatus", "Unable to get pod sandbox status: rpc error: code = NotFound desc = not found", "kubelet"), canary(func(p *corev1.Pod) { p.Status.Conditions[1].Status = corev1.ConditionFalse })}},
 	{name: "evicted", cause: NeverPodStranded, changes: []change{attached(), canary(func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason = corev1.PodFailed, "Evicted" })}},
 	{name: "kubelet lost the container", cause: NeverPodStranded, changes: []change{attached(), canary(func(p *corev1.Pod) {
 		p.Status.Phase = corev1.PodFailed
