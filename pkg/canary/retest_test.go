@@ -59,7 +59,10 @@ func TestRetestJudgesTheNewPod(t *testing.T) {
 		"a canary that passes":    {func(w *world) func(*corev1.Pod) { return w.passes }, verdict.Pass, verdict.OK},
 		"a guard that fails":      {func(w *world) func(*corev1.Pod) { return w.guardFails }, verdict.Fail, verdict.GuardFailed},
 		"a missing macvlan":       {func(w *world) func(*corev1.Pod) { return w.noMacvlan }, verdict.Fail, verdict.DelegatePluginMissing},
-		"a Pod that is not begun": {func(*world) func(*corev1.Pod) { return func(*corev1.Pod) {} }, verdict.Inconclusive, verdict.AttemptInProgress},
+		"no scheduler takes it":   {func(*world) func(*corev1.Pod) { return func(*corev1.Pod) {} }, verdict.Inconclusive, verdict.Unscheduled},
+		"no kubelet takes it":     {func(w *world) func(*corev1.Pod) {
+			return func(pod *corev1.Pod) { w.play(pod, time.Second, w.scheduled) }
+		}, verdict.Inconclusive, verdict.AttemptInProgress},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
