@@ -56,11 +56,11 @@ func TestRetestJudgesTheNewPod(t *testing.T) {
 		outcome verdict.Outcome
 		cause   verdict.Cause
 	}{
-		"a canary that passes":    {func(w *world) func(*corev1.Pod) { return w.passes }, verdict.Pass, verdict.OK},
-		"a guard that fails":      {func(w *world) func(*corev1.Pod) { return w.guardFails }, verdict.Fail, verdict.GuardFailed},
-		"a missing macvlan":       {func(w *world) func(*corev1.Pod) { return w.noMacvlan }, verdict.Fail, verdict.DelegatePluginMissing},
-		"no scheduler takes it":   {func(*world) func(*corev1.Pod) { return func(*corev1.Pod) {} }, verdict.Inconclusive, verdict.Unscheduled},
-		"no kubelet takes it":     {func(w *world) func(*corev1.Pod) {
+		"a canary that passes":  {func(w *world) func(*corev1.Pod) { return w.passes }, verdict.Pass, verdict.OK},
+		"a guard that fails":    {func(w *world) func(*corev1.Pod) { return w.guardFails }, verdict.Fail, verdict.GuardFailed},
+		"a missing macvlan":     {func(w *world) func(*corev1.Pod) { return w.noMacvlan }, verdict.Fail, verdict.DelegatePluginMissing},
+		"no scheduler takes it": {func(*world) func(*corev1.Pod) { return func(*corev1.Pod) {} }, verdict.Inconclusive, verdict.Unscheduled},
+		"no kubelet takes it": {func(w *world) func(*corev1.Pod) {
 			return func(pod *corev1.Pod) { w.play(pod, time.Second, w.scheduled) }
 		}, verdict.Inconclusive, verdict.AttemptInProgress},
 	}
