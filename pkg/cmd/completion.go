@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,7 +20,17 @@ const (
 # Completion of kubectl vlan50: kubectl runs this with the words typed so far.
 exec kubectl vlan50 __complete "$@"
 `
+	// Windows finds an executable by its extension.
+	completeBatch = "@rem Completion of kubectl vlan50: kubectl runs this with the words typed so far.\r\n@kubectl vlan50 __complete %*\r\n"
 )
+
+// completeFile is the executable's name and content on an operating system.
+func completeFile(goos string) (name, content string) {
+	if goos == "windows" {
+		return completeName + ".bat", completeBatch
+	}
+	return completeName, completeScript
+}
 
 func newCmdCompletion(streams genericiooptions.IOStreams) *cobra.Command {
 	command := &cobra.Command{
@@ -53,7 +64,8 @@ func newCmdCompletionKubectl(streams genericiooptions.IOStreams) *cobra.Command 
 		Args:  func(command *cobra.Command, args []string) error { return usage(noArgs(command, args)) },
 		RunE: func(*cobra.Command, []string) error {
 			if folder == "" {
-				fmt.Fprint(streams.Out, completeScript)
+				_, content := completeFile(runtime.GOOS)
+				fmt.Fprint(streams.Out, content)
 				return nil
 			}
 			return installScript(streams, folder)
@@ -64,11 +76,12 @@ func newCmdCompletionKubectl(streams genericiooptions.IOStreams) *cobra.Command 
 }
 
 func installScript(streams genericiooptions.IOStreams, folder string) error {
-	path := filepath.Join(folder, completeName)
-	if old, err := os.ReadFile(path); err == nil && string(old) != completeScript {
+	name, content := completeFile(runtime.GOOS)
+	path := filepath.Join(folder, name)
+	if old, err := os.ReadFile(path); err == nil && string(old) != content {
 		return usage(fmt.Errorf("%s is there already and is not this script: remove it first", path))
 	}
-	if err := os.WriteFile(path, []byte(completeScript), 0o755); err != nil { //nolint:gosec // a script must be executable
+	if err := os.WriteFile(path, []byte(content), 0o755); err != nil { //nolint:gosec // a script must be executable
 		return fmt.Errorf("installing completion: %w", err)
 	}
 	// An older file keeps its mode when it is written over.

@@ -88,3 +88,13 @@ func TestCompletionAnswersKubectl(t *testing.T) {
 		})
 	}
 }
+
+// kubectl looks the executable up as the operating system does.
+func TestCompletionFileOfEachSystem(t *testing.T) {
+	for goos, want := range map[string]string{"linux": "kubectl_complete-vlan50", "darwin": "kubectl_complete-vlan50", "windows": "kubectl_complete-vlan50.bat"} {
+		name, content := completeFile(goos)
+		if name != want || !strings.Contains(content, "kubectl vlan50 __complete ") {
+			t.Errorf("%s: %s\n%s", goos, name, content)
+		}
+	}
+}
