@@ -31,11 +31,14 @@ type host struct {
 }
 
 // shells are those of the images that node Pods run: the system's own, which is
-// dash on Debian, and busybox where it is installed.
+// dash on Debian, and busybox where it is installed or where the lab has it.
 func shells() map[string][]string {
 	all := map[string][]string{"sh": {"/bin/sh"}}
-	if path, err := exec.LookPath("busybox"); err == nil {
-		all["busybox"] = []string{path, "sh"}
+	cache, _ := os.UserCacheDir()
+	for _, name := range []string{"busybox", filepath.Join(cache, "kubectl-vlan50", "debian", "busybox-static", "bin", "busybox")} {
+		if path, err := exec.LookPath(name); err == nil {
+			all["busybox"] = []string{path, "sh"}
+		}
 	}
 	return all
 }

@@ -81,7 +81,7 @@ func TestRollbackOnANode(t *testing.T) {
 			t.Helper()
 			must(t, l.WriteNode(node.PrimaryConf, "{"))
 		}, refused: []string{"10-flannel.conflist", "cannot be used"}},
-		{name: "the daemon writes its conf again in mid-run", arrange: rewriteSoon},
+		{name: "the daemon writes its conf again in mid-run", arrange: rewriteSoon, told: "come back"},
 		{name: "a consumer is attached", arrange: attachConsumer, refused: []string{"Pod downloads/consumer", "--also KIND/NAMESPACE/NAME"}},
 		{name: "a network of another namespace", arrange: addForeignNetwork, keepsCRD: true, says: []string{"stays", "default/vlan20"}},
 		{name: "Pod Security forbids the node Pod", arrange: forbidHostPath, refused: []string{"pod-security.kubernetes.io/enforce=baseline", "--node-access=manual"}},
@@ -101,6 +101,8 @@ type rollbackScene struct {
 	// keepsCRD: the definition of networks stays.
 	keepsCRD bool
 	says     []string
+	// told is a part of the progress.
+	told string
 }
 
 func (s rollbackScene) run(t *testing.T) {
@@ -123,6 +125,9 @@ func (s rollbackScene) run(t *testing.T) {
 		if !strings.Contains(u.document.Status.Message, text) {
 			t.Errorf("the result does not say %q: %s", text, u.document.Status.Message)
 		}
+	}
+	if !strings.Contains(u.stderr, s.told) {
+		t.Errorf("it did not tell %q:\n%s", s.told, u.stderr)
 	}
 	checkGone(ctx, t, l)
 	if _, err := l.Kubectl(ctx, "get", "customresourcedefinition", "network-attachment-definitions.k8s.cni.cncf.io"); (err == nil) != s.keepsCRD {
