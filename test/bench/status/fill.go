@@ -121,7 +121,7 @@ func podSpec(namespace string, i int) *corev1.Pod {
 			}},
 		},
 		Spec: corev1.PodSpec{
-			NodeName: fmt.Sprintf("node-%03d", i%100),
+			NodeName: fmt.Sprintf("node-%03d", i%100), ServiceAccountName: "default",
 			Containers: []corev1.Container{
 				{
 					Name: "app", Image: "registry.example/suite/" + app + ":1.4.2", Env: env, LivenessProbe: probe, ReadinessProbe: probe,
