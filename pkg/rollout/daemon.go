@@ -26,7 +26,7 @@ func brokenDaemon(o Observation) (State, bool) {
 		}
 		for _, status := range pod.Status.ContainerStatuses {
 			if o.missesPrimaryConf(status) {
-				return o.broken(pod, verdict.MultusConfWrongDir, fmt.Sprintf("daemon Pod %s finds no conf of the primary network where it looks, though node %s has one%s", pod.Name, o.Node.Name, firstLine(status.LastTerminationState.Terminated.Message))), true
+				return o.broken(pod, verdict.MultusConfWrongDir, fmt.Sprintf("daemon Pod %s finds no conf of the primary network where it looks, though node %s has one%s", pod.Name, o.Node.Name, lineWith(status.LastTerminationState.Terminated.Message, noPrimaryConf))), true
 			}
 			if text, cause, ok := brokenContainer(status, verdict.RolloutStuck); ok {
 				return o.broken(pod, cause, fmt.Sprintf("container %s of daemon Pod %s %s", status.Name, pod.Name, text)), true
@@ -80,6 +80,16 @@ func firstLine(message string) string {
 		return ""
 	}
 	return ": " + line
+}
+
+// lineWith is the line of a termination message that says something.
+func lineWith(message, text string) string {
+	for line := range strings.Lines(message) {
+		if strings.Contains(line, text) {
+			return firstLine(line)
+		}
+	}
+	return ""
 }
 
 func podReady(pod *corev1.Pod) bool {

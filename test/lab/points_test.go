@@ -46,7 +46,7 @@ func TestPointsOfTheDaemonSet(t *testing.T) {
 			// The daemon says what it misses only after two minutes of waiting.
 			timeout: 5 * time.Minute,
 			verdict: "fail", cause: "multus-conf-wrong-dir",
-			next: "cniConfigDir",
+			next: "CNI conf folder",
 		},
 		{
 			name: "wrong conf dir with a conf of its own",
