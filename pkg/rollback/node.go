@@ -105,7 +105,11 @@ func stateOf(pod *corev1.Pod) string {
 // UID, so that the Pod is looked at once more afterwards.
 func (r *Rollback) readLog(ctx context.Context, pod *corev1.Pod) ([]byte, error) {
 	pods := r.Clients.Core.Pods(pod.Namespace)
-	log, err := pods.GetLogs(pod.Name, &corev1.PodLogOptions{LimitBytes: ptr.To[int64](longestReport)}).DoRaw(ctx)
+	var log []byte
+	err := r.retry(ctx, StepNode, func() (err error) {
+		log, err = pods.GetLogs(pod.Name, &corev1.PodLogOptions{LimitBytes: ptr.To[int64](longestReport)}).DoRaw(ctx)
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("reading what the Pod %s/%s printed: %w", pod.Namespace, pod.Name, err)
 	}
@@ -124,12 +128,18 @@ func (r *Rollback) look(ctx context.Context, n NodeState, dir string) (ConfDir, 
 	if !plainDir(dir) {
 		return ConfDir{}, fmt.Errorf("%q is no folder that may be mounted into a Pod", dir)
 	}
-	nonce := fresh()
-	_, log, err := r.runJob(ctx, lookJob(n.Name, dir, nonce), n.Image)
-	if err != nil {
-		return ConfDir{}, err
+	for try := 1; ; try++ {
+		nonce := fresh()
+		_, log, err := r.runJob(ctx, lookJob(n.Name, dir, nonce), n.Image)
+		if err != nil {
+			return ConfDir{}, err
+		}
+		found, err := parseLook(log, nonce, dir)
+		if !errors.Is(err, errChanged) || try == comebacks {
+			return found, err
+		}
+		r.notef(StepNode, "node %s: %v; looking again", n.Name, err)
 	}
-	return parseLook(log, nonce, dir)
 }
 
 // lookAround looks at each node before anything is changed on any.

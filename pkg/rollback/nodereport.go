@@ -68,6 +68,10 @@ func lookFailure(word, dir string) error {
 	return fmt.Errorf("looking into %s failed: %q", dir, cut(word))
 }
 
+// errChanged says that a file was written while it was looked at: another look
+// sees it whole.
+var errChanged = errors.New("it changed while it was read")
+
 // add reads one line: SECTION KIND SIZE SHA256 NAME CONTENT.
 func (d *ConfDir) add(words []string) error {
 	if len(words) != 6 {
@@ -123,7 +127,7 @@ func (f *File) read(content string) error {
 		f.Content = []byte{}
 	}
 	if !sumForm.MatchString(f.SHA256) || Checksum(f.Content) != f.SHA256 || int64(len(f.Content)) != f.Size {
-		return errors.New("it changed while it was read")
+		return errChanged
 	}
 	return nil
 }

@@ -63,6 +63,7 @@ func fileCases(t *testing.T) []fileCase {
 }
 
 func TestGivenCases(t *testing.T) {
+	t.Parallel()
 	for _, c := range fileCases(t) {
 		t.Run(c.name, func(t *testing.T) {
 			got := Decide(c.evidence, c.evidence.CollectedAt)

@@ -115,6 +115,7 @@ var attachRows = []struct {
 }
 
 func TestAttachFaultsInEveryWrapper(t *testing.T) {
+	t.Parallel()
 	all := wrappers()
 	for _, row := range attachRows {
 		t.Run(fmt.Sprintf("%s/%s", row.cause, row.text[:min(30, len(row.text))]), func(t *testing.T) {

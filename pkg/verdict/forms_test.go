@@ -40,6 +40,7 @@ func asList(t *testing.T, e evidence.Evidence) []byte {
 }
 
 func TestAPlainListIsJudgedTheSame(t *testing.T) {
+	t.Parallel()
 	for _, c := range fileCases(t) {
 		t.Run(c.name, func(t *testing.T) {
 			now := c.evidence.CollectedAt
@@ -59,6 +60,7 @@ func TestAPlainListIsJudgedTheSame(t *testing.T) {
 // TestAPlainListTellsItself judges lists without a word of what they are about,
 // where a canary is in them.
 func TestAPlainListTellsItself(t *testing.T) {
+	t.Parallel()
 	judged := 0
 	for _, c := range fileCases(t) {
 		// An absent DaemonSet, log or CRD cannot be told from one not asked for.

@@ -51,6 +51,7 @@ func sameInAnyOrder(t *testing.T, e evidence.Evidence, times uint64) {
 }
 
 func TestOrderOfDocumentsNeverMatters(t *testing.T) {
+	t.Parallel()
 	for _, c := range fileCases(t) {
 		t.Run(c.name, func(t *testing.T) { sameInAnyOrder(t, c.evidence, shuffles) })
 	}
@@ -60,6 +61,7 @@ func TestOrderOfDocumentsNeverMatters(t *testing.T) {
 }
 
 func TestRedactionNeverMatters(t *testing.T) {
+	t.Parallel()
 	for _, c := range fileCases(t) {
 		t.Run(c.name, func(t *testing.T) {
 			now := c.evidence.CollectedAt
@@ -73,6 +75,7 @@ func TestRedactionNeverMatters(t *testing.T) {
 // TestEscapesNeverMatter puts terminal sequences into every text that the
 // cluster's users and plugins can write.
 func TestEscapesNeverMatter(t *testing.T) {
+	t.Parallel()
 	const escapes = "\x1b[2J\x1b]0;PASS\x07\u202e"
 	dirty := func(s string) string {
 		if s == "" {
@@ -119,6 +122,7 @@ func TestEscapesNeverMatter(t *testing.T) {
 
 // TestDecideNeedsNoClock judges in a bubble whose clock is years off.
 func TestDecideNeedsNoClock(t *testing.T) {
+	t.Parallel()
 	for _, c := range fileCases(t) {
 		synctest.Test(t, func(t *testing.T) {
 			time.Sleep(10 * 365 * 24 * time.Hour)
@@ -130,6 +134,7 @@ func TestDecideNeedsNoClock(t *testing.T) {
 }
 
 func TestLinesAreInOrderOfTime(t *testing.T) {
+	t.Parallel()
 	for _, c := range fileCases(t) {
 		lines := Decide(c.evidence, c.evidence.CollectedAt).Lines
 		for i := 1; i < len(lines); i++ {
