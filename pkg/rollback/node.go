@@ -21,6 +21,9 @@ const (
 	sandboxPatience = 30 * time.Second
 )
 
+// logPatience bounds how long a node Pod's log is asked for.
+const logPatience = 30 * time.Second
+
 // errNoFolder says that a conf dir is not there.
 var errNoFolder = errors.New("there is no such folder")
 
@@ -104,6 +107,9 @@ func stateOf(pod *corev1.Pod) string {
 // readLog reads what a finished node Pod printed. The log endpoint knows no
 // UID, so that the Pod is looked at once more afterwards.
 func (r *Rollback) readLog(ctx context.Context, pod *corev1.Pod) ([]byte, error) {
+	// A kubelet that is away answers by an error of the server's.
+	ctx, cancel := context.WithTimeout(ctx, logPatience)
+	defer cancel()
 	pods := r.Clients.Core.Pods(pod.Namespace)
 	var log []byte
 	err := r.retry(ctx, StepNode, func() (err error) {
