@@ -208,8 +208,7 @@ func (r *Rollback) confirm(ctx context.Context, plan Plan) error {
 
 // unchanged says of a refusal that nothing was changed.
 func (r *Rollback) unchanged(err error) error {
-	var refusal *canary.Refusal
-	if errors.As(err, &refusal) {
+	if refusal, ok := errors.AsType[*canary.Refusal](err); ok {
 		return refusef("nothing was changed: %s", refusal.Reason)
 	}
 	return err
@@ -288,8 +287,7 @@ func (r *Rollback) execute(ctx context.Context) error {
 		r.current = i
 		message, err := r.step(ctx, step.Step)
 		step.At, step.Message = r.Now(), message
-		var stays *stayed
-		if errors.As(err, &stays) {
+		if stays, ok := errors.AsType[*stayed](err); ok {
 			step.State, step.Message = StepKept, stays.why
 			r.notef(progressOf(step.Action), "%s stays: %s", step.Subject(), stays.why)
 			continue
