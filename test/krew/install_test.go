@@ -103,7 +103,9 @@ func (r release) here() platform {
 
 func (u krewUser) testWorks(t *testing.T, tag, commit string) {
 	t.Helper()
-	if list := u.kubectl(t, "krew", "list"); !slices.Contains(strings.Fields(list), "vlan50") {
+	// Into a pipe krew prints INDEX/NAME, to be installed again elsewhere.
+	listed := func(name string) bool { return name == "vlan50" || strings.HasSuffix(name, "/vlan50") }
+	if list := u.kubectl(t, "krew", "list"); !slices.ContainsFunc(strings.Fields(list), listed) {
 		t.Errorf("krew does not list the plugin:\n%s", list)
 	}
 	version := u.kubectl(t, "vlan50", "version")
