@@ -27,13 +27,7 @@ func TestRollbackBreaksNoPod(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the short set has the restarts and the points of the DaemonSet")
 	}
-	l := open(t)
-	ctx, cancel := context.WithTimeout(t.Context(), scenarioWithin)
-	defer cancel()
-	t.Cleanup(func() { remade(t, l) })
-	if err := l.Restore(ctx); err != nil {
-		t.Fatal(err)
-	}
+	ctx, l := fullSite(t)
 	conf, err := l.ReadNode(node.MultusConf)
 	must(t, err)
 	home := t.TempDir()
@@ -106,11 +100,7 @@ type rollbackScene struct {
 }
 
 func (s rollbackScene) run(t *testing.T) {
-	l := open(t)
-	ctx, cancel := context.WithTimeout(t.Context(), scenarioWithin)
-	defer cancel()
-	t.Cleanup(func() { remade(t, l) })
-	must(t, l.Restore(ctx))
+	ctx, l := fullSite(t)
 	if s.arrange != nil {
 		s.arrange(ctx, t, l)
 	}
@@ -144,11 +134,7 @@ func TestRollbackWaitsForAFinalizer(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the short set has the restarts and the points of the DaemonSet")
 	}
-	l := open(t)
-	ctx, cancel := context.WithTimeout(t.Context(), scenarioWithin)
-	defer cancel()
-	t.Cleanup(func() { remade(t, l) })
-	must(t, l.Restore(ctx))
+	ctx, l := fullSite(t)
 	patch := func(finalizers string) {
 		kubectl(ctx, t, l, "patch", "network-attachment-definitions.k8s.cni.cncf.io", "--namespace", lab.Namespace, lab.NetworkName,
 			"--type", "merge", "--patch", `{"metadata":{"finalizers":`+finalizers+`}}`)
@@ -182,10 +168,7 @@ func TestRollbackKilledAfterEachStep(t *testing.T) {
 	}
 	for _, step := range plan.Status.Steps {
 		t.Run(fmt.Sprintf("%02d %s", step.Number, step.Action), func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), scenarioWithin)
-			defer cancel()
-			t.Cleanup(func() { remade(t, l) })
-			must(t, l.Restore(ctx))
+			ctx, l := fullSite(t)
 			home := t.TempDir()
 			end(ctx, t, l, home, fmt.Sprintf("step %d of %d done", step.Number, len(plan.Status.Steps)), syscall.SIGKILL)
 			u := rollBack(ctx, t, l, home, "--yes")
@@ -215,11 +198,7 @@ func TestRollbackPods(t *testing.T) {
 		{"SIGTERM during the probe", "waiting for an ordinary Pod", syscall.SIGTERM, 143},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			l := open(t)
-			ctx, cancel := context.WithTimeout(t.Context(), scenarioWithin)
-			defer cancel()
-			t.Cleanup(func() { remade(t, l) })
-			must(t, l.Restore(ctx))
+			ctx, l := fullSite(t)
 			if code := end(ctx, t, l, t.TempDir(), row.when, row.signal); code != row.code {
 				t.Errorf("exit code %d, want %d", code, row.code)
 			}
@@ -227,11 +206,7 @@ func TestRollbackPods(t *testing.T) {
 		})
 	}
 	t.Run("the API server goes away", func(t *testing.T) {
-		l := open(t)
-		ctx, cancel := context.WithTimeout(t.Context(), scenarioWithin)
-		defer cancel()
-		t.Cleanup(func() { remade(t, l) })
-		must(t, l.Restore(ctx))
+		ctx, l := fullSite(t)
 		run := begin(ctx, t, l, t.TempDir())
 		run.waitFor(t, "waiting for an ordinary Pod")
 		must(t, l.KillService(ctx, node.APIServer))
@@ -243,11 +218,7 @@ func TestRollbackPods(t *testing.T) {
 		checkGone(ctx, t, l)
 	})
 	t.Run("rights", func(t *testing.T) {
-		l := open(t)
-		ctx, cancel := context.WithTimeout(t.Context(), scenarioWithin)
-		defer cancel()
-		t.Cleanup(func() { remade(t, l) })
-		must(t, l.Restore(ctx))
+		ctx, l := fullSite(t)
 		clients, err := l.Clients()
 		must(t, err)
 		watcher, err := clients.Kube.CoreV1().Pods(metav1.NamespaceAll).Watch(ctx, metav1.ListOptions{LabelSelector: rollback.PodLabel})

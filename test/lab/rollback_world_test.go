@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -21,7 +20,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/vlan50/kubectl-vlan50/pkg/api/v1alpha1"
 	"github.com/vlan50/kubectl-vlan50/pkg/rollback"
@@ -76,6 +74,18 @@ func backups(ctx context.Context, t *testing.T, l *lab.Lab) []string {
 		t.Errorf("the backup does not hold: %v\n%s", err, out)
 	}
 	return strings.Split(strings.TrimSpace(string(out)), "\n")
+}
+
+// fullSite is the reference site with a canary that has run. It is put back after
+// the test, whatever a rollback has left of it.
+func fullSite(t *testing.T) (context.Context, *lab.Lab) {
+	t.Helper()
+	l := open(t)
+	ctx, cancel := context.WithTimeout(t.Context(), scenarioWithin)
+	t.Cleanup(cancel)
+	t.Cleanup(func() { remade(t, l) })
+	must(t, l.Restore(ctx))
+	return ctx, l
 }
 
 // remade puts the whole site back, which a rollback has taken away.
@@ -191,15 +201,7 @@ func (s *starter) end(ctx context.Context, t *testing.T, l *lab.Lab) []string {
 // canaryImage is an image that the node has.
 func canaryImage(t *testing.T, l *lab.Lab) string {
 	t.Helper()
-	data, err := os.ReadFile(l.CanaryManifest())
-	if err != nil {
-		t.Fatal(err)
-	}
-	pod := new(corev1.Pod)
-	if err := yaml.UnmarshalStrict(data, pod); err != nil {
-		t.Fatal(err)
-	}
-	return pod.Spec.Containers[0].Image
+	return canaryPod(t, l).Spec.Containers[0].Image
 }
 
 // checkGone checks that no object and no conf of Multus is left, and no Pod of

@@ -122,12 +122,9 @@ func (s scenario) act(ctx context.Context, l *lab.Lab) error {
 	}
 }
 
-// manifest writes the canary's manifest, changed as the scenario wants.
-func (s scenario) manifest(t *testing.T, l *lab.Lab) string {
+// canaryPod is the canary as its manifest has it.
+func canaryPod(t *testing.T, l *lab.Lab) *corev1.Pod {
 	t.Helper()
-	if s.canary == nil {
-		return l.CanaryManifest()
-	}
 	data, err := os.ReadFile(l.CanaryManifest())
 	if err != nil {
 		t.Fatal(err)
@@ -136,8 +133,19 @@ func (s scenario) manifest(t *testing.T, l *lab.Lab) string {
 	if err := yaml.UnmarshalStrict(data, pod); err != nil {
 		t.Fatal(err)
 	}
+	return pod
+}
+
+// manifest writes the canary's manifest, changed as the scenario wants.
+func (s scenario) manifest(t *testing.T, l *lab.Lab) string {
+	t.Helper()
+	if s.canary == nil {
+		return l.CanaryManifest()
+	}
+	pod := canaryPod(t, l)
 	s.canary(pod)
-	if data, err = yaml.Marshal(pod); err != nil {
+	data, err := yaml.Marshal(pod)
+	if err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "canary.yaml")

@@ -14,7 +14,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/vlan50/kubectl-vlan50/pkg/api/v1alpha1"
 	"github.com/vlan50/kubectl-vlan50/test/lab"
@@ -203,14 +202,7 @@ func holdTerminating(ctx context.Context, t *testing.T, l *lab.Lab) {
 // gets a node, so that nobody holds the address twice.
 func addRival(ctx context.Context, t *testing.T, l *lab.Lab) {
 	t.Helper()
-	data, err := os.ReadFile(l.CanaryManifest())
-	if err != nil {
-		t.Fatal(err)
-	}
-	pod := new(corev1.Pod)
-	if err := yaml.UnmarshalStrict(data, pod); err != nil {
-		t.Fatal(err)
-	}
+	pod := canaryPod(t, l)
 	pod.Name, pod.Spec.NodeSelector = "rival", map[string]string{corev1.LabelHostname: "node-2"}
 	clients, err := l.Clients()
 	if err != nil {
