@@ -94,6 +94,9 @@ func imageLine(status *v1alpha1.MultusStatus) v1alpha1.StatusLine {
 	case 0:
 		return line(v1alpha1.MarkUnknown, "image", "%s (no Pod tells its digest)", status.Image)
 	case 1:
+		if strings.HasSuffix(status.Image, "@"+status.Digests[0]) {
+			return line(v1alpha1.MarkOK, "image", "%s", status.Image)
+		}
 		return line(v1alpha1.MarkOK, "image", "%s (%s)", status.Image, status.Digests[0])
 	}
 	return line(v1alpha1.MarkWarn, "image", "%s, with %d different digests: %s", status.Image, len(status.Digests), strings.Join(status.Digests, ", "))
