@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -67,6 +68,21 @@ func brokenContainer(status corev1.ContainerStatus, crash verdict.Cause) (text s
 		return fmt.Sprintf("crash-loops: exit code %d, %d restarts%s", last.ExitCode, status.RestartCount, firstLine(last.Message)), crash, true
 	}
 	return "", "", false
+}
+
+// Unsteady tells of a daemon that is Ready for the moment only: it has crashed
+// again and again, and has not run since for as long as a steady one does. Empty
+// for all others.
+func Unsteady(pod *corev1.Pod, now time.Time) string {
+	for _, status := range pod.Status.ContainerStatuses {
+		last, running := status.LastTerminationState.Terminated, status.State.Running
+		if last == nil || last.ExitCode == 0 || running == nil || status.RestartCount < crashLooping || now.Sub(running.StartedAt.Time) >= verdict.SteadyAfter {
+			continue
+		}
+		return fmt.Sprintf("container %s of daemon Pod %s crash-loops, and runs for the moment: exit code %d, %d restarts%s",
+			status.Name, pod.Name, last.ExitCode, status.RestartCount, firstLine(last.Message))
+	}
+	return ""
 }
 
 func imageTrouble(reason string) bool {

@@ -14,6 +14,7 @@ import (
 	"github.com/vlan50/kubectl-vlan50/pkg/api/v1alpha1"
 	"github.com/vlan50/kubectl-vlan50/pkg/evidence"
 	"github.com/vlan50/kubectl-vlan50/pkg/rollout"
+	"github.com/vlan50/kubectl-vlan50/pkg/verdict"
 )
 
 // multusStatus judges the DaemonSet and each of its Pods. Ready says that a Pod
@@ -66,7 +67,7 @@ func rolloutLine(d *Data, ds *appsv1.DaemonSet) v1alpha1.StatusLine {
 	if !d.Shared.Looked(evidence.Pods) {
 		return line(v1alpha1.MarkUnknown, "rollout", "%s; its Pods are not known", counts)
 	}
-	state := rollout.Progress(observation(d, ""))
+	state := progress(d, "")
 	if state.Phase == rollout.Done {
 		return line(v1alpha1.MarkOK, "rollout", "done: %s", counts)
 	}
@@ -75,6 +76,21 @@ func rolloutLine(d *Data, ds *appsv1.DaemonSet) v1alpha1.StatusLine {
 		mark = v1alpha1.MarkBad
 	}
 	return line(mark, "rollout", "%s (%s)", state.Message, counts)
+}
+
+// progress is the rollout as somebody meets it who looks once: a retest may wait
+// for the daemon's own word, but a daemon between two crashes is not done.
+func progress(d *Data, node string) rollout.State {
+	state := rollout.Progress(observation(d, node))
+	if state.Phase != rollout.Done {
+		return state
+	}
+	for _, daemon := range state.Daemons {
+		if text := rollout.Unsteady(daemon, d.At); text != "" {
+			return rollout.State{Phase: rollout.Blocked, Cause: verdict.RolloutStuck, Message: text, Daemons: []*corev1.Pod{daemon}}
+		}
+	}
+	return state
 }
 
 func observation(d *Data, node string) rollout.Observation {

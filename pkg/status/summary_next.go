@@ -84,7 +84,7 @@ func (n *next) multus() (v1alpha1.NextStep, bool) {
 	case ds == nil || len(n.s.Multus.Nodes) == 0 && ds.Status.DesiredNumberScheduled > 0:
 		return v1alpha1.NextStep{}, false // it may not be read, so the canary speaks alone
 	}
-	state := rollout.Progress(observation(n.d, n.badNode()))
+	state := progress(n.d, n.badNode())
 	pod := ""
 	if len(state.Daemons) > 0 {
 		pod = state.Daemons[0].Name

@@ -70,6 +70,21 @@ func TestMultus(t *testing.T) {
 			func(w *world) { w.daemons(crashing) }, "rollout", v1alpha1.MarkBad, "crash-loops: exit code 1, 4 restarts", false,
 			"kubectl logs -n kube-system kube-multus-ds-node-a -c kube-multus --previous",
 		},
+		"the daemon crash-loops and runs for the moment": {
+			func(w *world) {
+				w.daemons(func(p *corev1.Pod) {
+					steady := *p.Status.ContainerStatuses[0].DeepCopy()
+					ready := p.Status.Conditions[0].Status
+					crashing(p)
+					young := &p.Status.ContainerStatuses[0]
+					young.State, young.ContainerID, young.Ready = steady.State, steady.ContainerID, true
+					young.State.Running.StartedAt = ago(10 * time.Second)
+					p.Status.Conditions[0].Status = ready
+				})
+			},
+			"rollout", v1alpha1.MarkBad, "crash-loops, and runs for the moment: exit code 1, 4 restarts", false,
+			"kubectl logs -n kube-system kube-multus-ds-node-a -c kube-multus --previous",
+		},
 		"its image cannot be had": {
 			func(w *world) {
 				w.daemons(func(p *corev1.Pod) {
