@@ -23,12 +23,13 @@ const (
 	// AttemptAnnot names the attempt that created a Pod, so that a create whose
 	// answer was lost is recognised.
 	AttemptAnnot = Prefix + "attempt"
-	// JudgedAnnot, VerdictAnnot, CauseAnnot, DecidedAtAnnot and
+	// JudgedAnnot, VerdictAnnot, CauseAnnot, MessageAnnot, DecidedAtAnnot and
 	// ConfigurationAnnot record a verdict on the Pod it judged, whose UID the
 	// first one names: annotations are easily copied to another Pod.
 	JudgedAnnot        = Prefix + "judged-uid"
 	VerdictAnnot       = Prefix + "verdict"
 	CauseAnnot         = Prefix + "cause"
+	MessageAnnot       = Prefix + "message"
 	DecidedAtAnnot     = Prefix + "decided-at"
 	ConfigurationAnnot = Prefix + "configuration"
 )

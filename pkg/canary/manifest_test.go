@@ -73,7 +73,7 @@ func TestFromLive(t *testing.T) {
 	live.ManagedFields = managedBy("kubectl-client-side-apply")
 	live.Annotations[nadv1.NetworkStatusAnnot] = `[{"name":"downloads/vlan50"}]`
 	live.Annotations[multus.LegacyStatusAnnot] = "[]"
-	for _, ours := range []string{AttemptAnnot, VerdictAnnot, CauseAnnot, DecidedAtAnnot, ConfigurationAnnot, JudgedAnnot} {
+	for _, ours := range []string{AttemptAnnot, VerdictAnnot, CauseAnnot, MessageAnnot, DecidedAtAnnot, ConfigurationAnnot, JudgedAnnot} {
 		live.Annotations[ours] = "x"
 	}
 	live.Spec.NodeName = "node-a"

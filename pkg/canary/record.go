@@ -42,6 +42,17 @@ func (r *Retest) record(ctx context.Context, judged verdict.Verdict) Result {
 	return result
 }
 
+// longestMessage bounds the message noted on a Pod, in runes: a kubelet's own
+// words run to kilobytes, and the evidence has them whole.
+const longestMessage = 1000
+
+func shortened(message string) string {
+	if runes := []rune(message); len(runes) > longestMessage {
+		return string(runes[:longestMessage]) + " ..."
+	}
+	return message
+}
+
 // annotate writes the verdict on the Pod that was judged, and on no other.
 func (r *Retest) annotate(ctx context.Context, result Result) error {
 	configuration, err := json.Marshal(result.Configuration)
@@ -55,6 +66,7 @@ func (r *Retest) annotate(ctx context.Context, result Result) error {
 			JudgedAnnot:        string(r.uid),
 			VerdictAnnot:       string(result.Verdict.Outcome),
 			CauseAnnot:         string(result.Verdict.Cause),
+			MessageAnnot:       shortened(result.Verdict.Message),
 			DecidedAtAnnot:     result.Attempt.Decided.UTC().Format(time.RFC3339),
 			ConfigurationAnnot: string(configuration),
 		},

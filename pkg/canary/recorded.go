@@ -17,9 +17,11 @@ import (
 // Record is the verdict that a retest noted on the Pod it judged.
 type Record struct {
 	// UID is the Pod that was judged.
-	UID           types.UID
-	Outcome       verdict.Outcome
-	Cause         verdict.Cause
+	UID     types.UID
+	Outcome verdict.Outcome
+	Cause   verdict.Cause
+	// Message is empty where none was noted.
+	Message       string
 	DecidedAt     time.Time
 	Configuration evidence.Fingerprint
 }
@@ -34,7 +36,7 @@ func Recorded(pod *corev1.Pod) (*Record, error) {
 	}
 	record := &Record{
 		UID:     types.UID(noted[JudgedAnnot]),
-		Outcome: verdict.Outcome(noted[VerdictAnnot]), Cause: verdict.Cause(noted[CauseAnnot]),
+		Outcome: verdict.Outcome(noted[VerdictAnnot]), Cause: verdict.Cause(noted[CauseAnnot]), Message: noted[MessageAnnot],
 	}
 	switch record.Outcome {
 	case verdict.Pass, verdict.Fail, verdict.Inconclusive:

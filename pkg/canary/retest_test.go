@@ -123,7 +123,7 @@ func TestRetestRecords(t *testing.T) {
 		}
 		want := &Record{
 			UID: pod.UID, Outcome: verdict.Pass, Cause: verdict.OK,
-			DecidedAt: result.Attempt.Decided.UTC().Truncate(time.Second), Configuration: result.Configuration,
+			Message: result.Verdict.Message, DecidedAt: result.Attempt.Decided.UTC().Truncate(time.Second), Configuration: result.Configuration,
 		}
 		if diff := cmp.Diff(want, record); diff != "" {
 			t.Errorf("recorded on the Pod (-want +got):\n%s", diff)

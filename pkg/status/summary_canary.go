@@ -3,6 +3,7 @@ package status
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,7 +47,7 @@ func canaryStatus(d *Data, c *Canary, now time.Time) v1alpha1.CanaryStatus {
 	status.Freshness, status.Changes = freshness(e, live, record, err)
 	status.State = stateOf(status.Freshness, word.Outcome)
 	status.Mark = status.State.Mark()
-	status.Proof = proof(live.Lines)
+	status.Proof = proof(word.Lines)
 	status.Lines = []v1alpha1.StatusLine{podLine(pod), verdictLine(word, record), attachmentLine(pod, e, live)}
 	return status
 }
@@ -92,7 +93,9 @@ func weigh(pod *corev1.Pod, live verdict.Verdict, record *canary.Record) verdict
 	entry, _ := verdict.Lookup(record.Cause)
 	word := live
 	word.Outcome, word.Cause = record.Outcome, record.Cause
-	word.Message = cmp.Or(entry.Summary, "the retest recorded this verdict")
+	word.Message = cmp.Or(record.Message, entry.Summary, "the retest recorded this verdict")
+	// What the present configuration has against it is told by its freshness.
+	word.Lines = slices.DeleteFunc(slices.Clone(live.Lines), func(l verdict.Line) bool { return l.Source == "configuration" })
 	word.Next = verdict.Advice(record.Cause, evidence.Evidence{Canary: evidence.Ref{Namespace: pod.Namespace, Name: pod.Name}, Pods: []corev1.Pod{*pod}})
 	return word
 }
