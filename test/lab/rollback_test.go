@@ -76,6 +76,7 @@ func TestRollbackOnANode(t *testing.T) {
 			must(t, l.WriteNode(node.PrimaryConf, "{"))
 		}, refused: []string{"10-flannel.conflist", "cannot be used"}},
 		{name: "the daemon writes its conf again in mid-run", arrange: rewriteSoon, told: "come back"},
+		{name: "its plugins are removed", args: []string{"--remove-binaries"}, gone: []string{"multus-shim"}, stay: []string{"macvlan", "static", "flannel"}},
 		{name: "a consumer is attached", arrange: attachConsumer, refused: []string{"Pod downloads/consumer", "--also KIND/NAMESPACE/NAME"}},
 		{name: "a network of another namespace", arrange: addForeignNetwork, keepsCRD: true, says: []string{"stays", "default/vlan20"}},
 		{name: "Pod Security forbids the node Pod", arrange: forbidHostPath, refused: []string{"pod-security.kubernetes.io/enforce=baseline", "--node-access=manual"}},
@@ -95,6 +96,8 @@ type rollbackScene struct {
 	// keepsCRD: the definition of networks stays.
 	keepsCRD bool
 	says     []string
+	// gone and stay are plugins of the node.
+	gone, stay []string
 	// told is a part of the progress.
 	told string
 }
@@ -118,6 +121,16 @@ func (s rollbackScene) run(t *testing.T) {
 	}
 	if !strings.Contains(u.stderr, s.told) {
 		t.Errorf("it did not tell %q:\n%s", s.told, u.stderr)
+	}
+	for _, name := range s.gone {
+		if err := l.InNode(ctx, "test", "!", "-e", node.BinDir+"/"+name); err != nil {
+			t.Errorf("the plugin %s is left (%v)", name, err)
+		}
+	}
+	for _, name := range s.stay {
+		if err := l.InNode(ctx, "test", "-e", node.BinDir+"/"+name); err != nil {
+			t.Errorf("the plugin %s was removed (%v)", name, err)
+		}
 	}
 	checkGone(ctx, t, l)
 	if _, err := l.Kubectl(ctx, "get", "customresourcedefinition", "network-attachment-definitions.k8s.cni.cncf.io"); (err == nil) != s.keepsCRD {
