@@ -112,7 +112,7 @@ func attachFaults() []Entry {
 		{
 			Cause:   NADNotFound,
 			Summary: "There is no such NetworkAttachmentDefinition where the annotation looks.",
-			Next:    "create the NetworkAttachmentDefinition <network>, or correct the canary's annotation, then run the retest again",
+			Next:    "create <network> as a NetworkAttachmentDefinition, or correct the canary's annotation, then run the retest again",
 		},
 		{
 			Cause:   NADConfigMissing,

@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -77,8 +78,11 @@ func (s *scene) missingNAD() *finding {
 	if len(newest) == 0 {
 		return nil
 	}
-	at := evidence.EventTime(newest[0])
-	f := s.lookupFault(multus.Plain(newest[0].Message), at)
+	at, said := evidence.EventTime(newest[0]), multus.Plain(newest[0].Message)
+	f := s.lookupFault(said, at)
+	if f.message == "" {
+		f.message = fmt.Sprintf("%s: Multus could not get the network: %s", s.who(), cmp.Or(firstLine(said), "it does not say why"))
+	}
 	f.lines, f.at = eventLines(newest), at
 	return f.since(s.ev.noNAD...)
 }
