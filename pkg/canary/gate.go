@@ -65,7 +65,7 @@ func (l *live) next(ctx context.Context, d time.Duration) error {
 // look judges the gate once: blocked for good, open, or how long to wait at
 // most before looking again.
 func (r *Retest) look() (blocked *verdict.Verdict, open bool, wait time.Duration) {
-	state := rollout.Progress(r.live.observation())
+	state := rollout.Progress(r.live.observation(r.clusterNow()))
 	if state.Phase != rollout.Done {
 		r.attempt.RolloutReady, r.attempt.AttachReady = time.Time{}, time.Time{}
 		r.last = r.blockedBy(state)

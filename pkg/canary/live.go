@@ -3,6 +3,7 @@ package canary
 import (
 	"context"
 	"sync"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -98,8 +99,8 @@ func (l *live) wake() {
 func (l *live) wait() { l.wg.Wait() }
 
 // observation is what the rollout is judged from.
-func (l *live) observation() rollout.Observation {
-	o := rollout.Observation{DaemonSet: l.daemonSets.One(), NodeName: l.nodeName}
+func (l *live) observation(now time.Time) rollout.Observation {
+	o := rollout.Observation{Now: now, DaemonSet: l.daemonSets.One(), NodeName: l.nodeName}
 	if l.daemons != nil {
 		o.Pods = l.daemons.Items()
 		// Without the right to read revisions there are none, and the counters

@@ -17,6 +17,21 @@ const (
 	logConfRemoved   = "Delete old config @ "
 )
 
+// noPrimaryConf is what a daemon says at its end that has waited in vain for the
+// primary network's conf (pkg/server/config/generator.go of multus-cni v4.3.0).
+const noPrimaryConf = "could not find a plugin configuration in"
+
+// MissesPrimaryConf gives the line of a daemon's last words by which it ended
+// because it found no conf of the primary network; empty where it does not say so.
+func MissesPrimaryConf(lastWords string) string {
+	for line := range strings.Lines(lastWords) {
+		if strings.Contains(line, noPrimaryConf) {
+			return strings.TrimSpace(Plain(line))
+		}
+	}
+	return ""
+}
+
 // AttachState is what a daemon's log has told so far about whether a Pod
 // created now would be attached. The zero value knows nothing; feed it the
 // lines of one container's log in order, from the container's start.

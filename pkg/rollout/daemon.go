@@ -26,8 +26,8 @@ func brokenDaemon(o Observation) (State, bool) {
 			}
 		}
 		for _, status := range pod.Status.ContainerStatuses {
-			if o.missesPrimaryConf(status) {
-				return o.broken(pod, verdict.MultusConfWrongDir, fmt.Sprintf("daemon Pod %s finds no conf of the primary network where it looks, though node %s has one%s", pod.Name, o.Node.Name, lineWith(status.LastTerminationState.Terminated.Message, noPrimaryConf))), true
+			if line := o.missesPrimaryConf(status); line != "" {
+				return o.broken(pod, verdict.MultusConfWrongDir, fmt.Sprintf("daemon Pod %s finds no conf of the primary network where it looks, though node %s has one: %s", pod.Name, o.Node.Name, line)), true
 			}
 			if text, cause, ok := brokenContainer(status, verdict.RolloutStuck); ok {
 				return o.broken(pod, cause, fmt.Sprintf("container %s of daemon Pod %s %s", status.Name, pod.Name, text)), true
@@ -41,17 +41,10 @@ func (o Observation) broken(pod *corev1.Pod, cause verdict.Cause, message string
 	return State{Phase: Blocked, Cause: cause, Message: message, Daemons: []*corev1.Pod{pod}}
 }
 
-// noPrimaryConf is what a daemon says that waited in vain for the primary
-// network's conf (pkg/server/config/generator.go of multus-cni v4.3.0).
-const noPrimaryConf = "could not find a plugin configuration in"
-
-// missesPrimaryConf reports a daemon that ended because its conf folder is
-// empty, while the node has a network: it looks in another folder than the
-// runtime. On a node without a network it only came too early.
-func (o Observation) missesPrimaryConf(status corev1.ContainerStatus) bool {
-	last := status.LastTerminationState.Terminated
-	return last != nil && strings.Contains(last.Message, noPrimaryConf) &&
-		o.Node != nil && conditionIs(o.Node.Status.Conditions, corev1.NodeReady)
+// missesPrimaryConf tells of a daemon that keeps looking in an empty folder; the
+// rule is the judge's.
+func (o Observation) missesPrimaryConf(status corev1.ContainerStatus) string {
+	return verdict.MissesPrimaryConf(status, o.Node, o.Now)
 }
 
 // brokenContainer reports a container that cannot start or does not stay up,
@@ -96,16 +89,6 @@ func firstLine(message string) string {
 		return ""
 	}
 	return ": " + line
-}
-
-// lineWith is the line of a termination message that says something.
-func lineWith(message, text string) string {
-	for line := range strings.Lines(message) {
-		if strings.Contains(line, text) {
-			return firstLine(line)
-		}
-	}
-	return ""
 }
 
 func podReady(pod *corev1.Pod) bool {

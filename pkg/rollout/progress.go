@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -29,6 +30,8 @@ const (
 
 // Observation is all that one judgement looks at.
 type Observation struct {
+	// Now is the cluster's time.
+	Now time.Time
 	// DaemonSet is nil where it is not there.
 	DaemonSet *appsv1.DaemonSet
 	// Revisions are the ControllerRevisions of the DaemonSet's namespace; nil

@@ -95,7 +95,7 @@ func progress(d *Data, node string) rollout.State {
 
 func observation(d *Data, node string) rollout.Observation {
 	e := &d.Shared
-	o := rollout.Observation{DaemonSet: e.MultusDaemonSet(), NodeName: node, Node: e.Node(node)}
+	o := rollout.Observation{Now: d.At, DaemonSet: e.MultusDaemonSet(), NodeName: node, Node: e.Node(node)}
 	for i := range e.ControllerRevisions {
 		o.Revisions = append(o.Revisions, &e.ControllerRevisions[i])
 	}

@@ -5,6 +5,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -137,6 +138,9 @@ func (s *scene) daemonFault(daemon *corev1.Pod) *finding {
 		return nil
 	}
 	t := lastEnd(cs)
+	if f := s.missesPrimaryConf(daemon, cs); f != nil {
+		return f
+	}
 	loops := cs.State.Waiting != nil && cs.State.Waiting.Reason == "CrashLoopBackOff" || t != nil && t.ExitCode != 0 && s.betweenCrashes(daemon, cs)
 	if t != nil && t.Reason == "OOMKilled" && (loops || cs.RestartCount >= minRestarts && !s.recovered(daemon, cs)) {
 		return &finding{
@@ -156,6 +160,43 @@ func (s *scene) daemonFault(daemon *corev1.Pod) *finding {
 		f.message += colon(firstLine(t.Message))
 	}
 	return f
+}
+
+// missesPrimaryConf is a daemon that looks for the primary conf in a folder that
+// the runtime does not read.
+func (s *scene) missesPrimaryConf(daemon *corev1.Pod, cs *corev1.ContainerStatus) *finding {
+	node := s.e.Node(daemon.Spec.NodeName)
+	line := MissesPrimaryConf(*cs, node, s.now)
+	if line == "" {
+		return nil
+	}
+	if _, written := s.e.ConfWritten(daemon, cs.Name); written {
+		return nil
+	}
+	return &finding{
+		cause: MultusConfWrongDir, lines: []Line{terminatedLine(cs.Name, lastEnd(cs))}, seen: minRestarts,
+		message: fmt.Sprintf("daemon Pod %s finds no conf of the primary network where it looks, though node %s has one: %s", daemon.Name, node.Name, line),
+	}
+}
+
+// MissesPrimaryConf gives the last words of a daemon that ended because it found
+// no conf of the primary network; empty where that tells nothing about the folder
+// it looks in:
+//
+//   - the node got its network only while the daemon waited: it came too early,
+//     and the next one finds the conf;
+//   - the next one has run for longer than they wait: it has found it.
+func MissesPrimaryConf(status corev1.ContainerStatus, node *corev1.Node, now time.Time) string {
+	last, running := lastEnd(&status), status.State.Running
+	if last == nil || node == nil || running != nil && now.Sub(running.StartedAt.Time) >= SteadyAfter {
+		return ""
+	}
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue && c.LastTransitionTime.Before(&last.StartedAt) {
+			return multus.MissesPrimaryConf(last.Message)
+		}
+	}
+	return ""
 }
 
 // betweenCrashes: a crash loop shows its name only while kubelet waits; between
