@@ -28,7 +28,7 @@ func TestMissesPrimaryConf(t *testing.T) {
 		"it looks again":                    {ended, runs(-2 * time.Minute), ready(-time.Hour, corev1.ConditionTrue), true},
 		"it waits for its next start":       {ended, waits("CrashLoopBackOff", ""), ready(-time.Hour, corev1.ConditionTrue), true},
 		"the next one has found the conf":   {ended, runs(-2*time.Minute - SteadyAfter), ready(-time.Hour, corev1.ConditionTrue), false},
-		"the node got its network later":    {ended, runs(-2 * time.Minute), ready(-3 * time.Minute, corev1.ConditionTrue), false},
+		"the node got its network later":    {ended, runs(-2 * time.Minute), ready(-3*time.Minute, corev1.ConditionTrue), false},
 		"the node has no network":           {ended, runs(-2 * time.Minute), ready(-time.Hour, corev1.ConditionFalse), false},
 		"the node is not known":             {ended, runs(-2 * time.Minute), nil, false},
 		"it has never ended":                {corev1.ContainerState{}, runs(-2 * time.Minute), ready(-time.Hour, corev1.ConditionTrue), false},
