@@ -46,6 +46,9 @@ func (r *Retest) observe(ctx context.Context) (verdict.Verdict, error) {
 			// A watch that lags may still show a Pod that was waited for, but no other.
 			return verdict.Verdict{}, r.namesake(pod)
 		case pod == nil && (last.CanaryPod() != nil || r.neverSeen(ctx)):
+			if other := r.successor(ctx); other != nil {
+				return verdict.Verdict{}, r.namesake(other)
+			}
 			r.final, r.configuration = last, evidence.FingerprintOf(last)
 			return r.vanished(), nil
 		}
@@ -57,6 +60,23 @@ func (r *Retest) observe(ctx context.Context) (verdict.Verdict, error) {
 
 // unseenAfter is how long a watch may take to show the Pod that was created.
 const unseenAfter = 5 * time.Second
+
+// successorWithin is how long a Pod of the same name is looked for after the
+// canary was deleted: who deletes it mostly creates another at once.
+const successorWithin = 2 * time.Second
+
+// successor gives the Pod that has taken the canary's name, nil where none has.
+func (r *Retest) successor(ctx context.Context) *corev1.Pod {
+	for until := r.now().Add(successorWithin); ; {
+		pod, err := r.Clients.Core.Pods(r.Canary.Namespace).Get(ctx, r.Canary.Name, metav1.GetOptions{})
+		if err == nil && pod.UID != r.uid {
+			return pod
+		}
+		if !r.now().Before(until) || cluster.Pause(ctx, retryPause) != nil {
+			return nil
+		}
+	}
+}
 
 // neverSeen reports whether the new Pod was deleted before a watch showed it.
 func (r *Retest) neverSeen(ctx context.Context) bool {

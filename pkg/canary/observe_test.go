@@ -43,6 +43,23 @@ func TestCanaryDeletedByOthersIsInconclusive(t *testing.T) {
 	})
 }
 
+// Somebody deletes the canary and creates another a moment later: that is a
+// namesake, whatever a watch has shown in between.
+func TestCanaryReplacedAMomentLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.created = func(pod *corev1.Pod) {
+			w.play(pod, time.Second, w.scheduled)
+			time.AfterFunc(2*time.Second, func() { w.gone(pod.UID) })
+			time.AfterFunc(3*time.Second, func() { w.createdBy("argocd-controller") })
+		}
+		_, err := w.retest().Run(t.Context())
+		if !isRefusal(err) || !strings.Contains(fmt.Sprint(err), "argocd-controller") {
+			t.Errorf("got %v\n%s", err, w.story())
+		}
+	})
+}
+
 // A Pod that is gone before a watch has shown it is not waited for.
 func TestCanaryDeletedBeforeItWasSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
