@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/vlan50/kubectl-vlan50/test/scriptednode"
@@ -19,14 +20,29 @@ import (
 // rival is another client that makes a Pod of the canary's name.
 const rival = "somebody-else"
 
-// replace deletes the canary and creates a namesake, as another client would.
+// replace deletes the canary by force and creates a namesake, as another client
+// would. The node has taken the old Pod down by then: what a rival does to the
+// address is not the tool's doing, and not what is tested here.
 func (s *site) replace() *corev1.Pod {
 	s.t.Helper()
+	old := s.pod()
 	err := s.client.CoreV1().Pods(s.Namespace).Delete(s.t.Context(), s.Canary, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)})
 	if !apierrors.IsNotFound(err) {
 		check(s.t, err)
 	}
+	eventually(s.t, "the node has taken the old Pod down", func() bool { return old == nil || !s.up(old.UID) })
 	return s.createRival()
+}
+
+// up reports whether the node has a Pod up.
+func (s *site) up(uid types.UID) bool {
+	up := false
+	for _, entry := range s.node.Journal() {
+		if entry.UID == uid && (entry.Kind == scriptednode.PodAlive || entry.Kind == scriptednode.PodDown) {
+			up = entry.Kind == scriptednode.PodAlive
+		}
+	}
+	return up
 }
 
 // createRival creates a namesake of the canary.
