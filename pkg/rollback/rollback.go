@@ -4,15 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/vlan50/kubectl-vlan50/pkg/canary"
-	"github.com/vlan50/kubectl-vlan50/pkg/cluster"
 	"github.com/vlan50/kubectl-vlan50/pkg/evidence"
 )
 
@@ -148,7 +145,10 @@ func errUnattended() error {
 	return refusef("nothing was changed: there is no terminal to ask on; look at the plan with --dry-run=server, then pass --yes")
 }
 
-func refuseBroken(plan Plan) error {
+func refuseBroken(plan Plan) error { return unchanged(holdsAll(plan)) }
+
+// holdsAll refuses by the guards that do not hold.
+func holdsAll(plan Plan) error {
 	var reasons []string
 	for _, guard := range plan.Broken() {
 		reasons = append(reasons, guard.Message)
@@ -156,7 +156,7 @@ func refuseBroken(plan Plan) error {
 	if len(reasons) == 0 {
 		return nil
 	}
-	return refusef("nothing was changed: %s", joinSentences(reasons))
+	return refusef("%s", joinSentences(reasons))
 }
 
 // locked is the run while nobody else retests or rolls back.
@@ -203,11 +203,11 @@ func (r *Rollback) confirm(ctx context.Context, plan Plan) error {
 	if !agreed {
 		return refusef("nothing was changed: declined")
 	}
-	return r.unchanged(r.stillHolds(ctx))
+	return unchanged(r.stillHolds(ctx))
 }
 
 // unchanged says of a refusal that nothing was changed.
-func (r *Rollback) unchanged(err error) error {
+func unchanged(err error) error {
 	if refusal, ok := errors.AsType[*canary.Refusal](err); ok {
 		return refusef("nothing was changed: %s", refusal.Reason)
 	}
@@ -231,34 +231,7 @@ func (r *Rollback) stillHolds(ctx context.Context) error {
 		}
 	}
 	state.Nodes, state.Ground = r.state.Nodes, r.state.Ground
-	if broken := MakePlan(state).Broken(); len(broken) > 0 {
-		var reasons []string
-		for _, guard := range broken {
-			reasons = append(reasons, guard.Message)
-		}
-		return refusef("%s", joinSentences(reasons))
-	}
-	return nil
-}
-
-// unanswered reports whether the server was not reached, in trouble or too busy.
-func unanswered(err error) bool {
-	var status apierrors.APIStatus
-	return errors.As(err, new(*url.Error)) || errors.As(err, &status) && !cluster.Answered(err)
-}
-
-// retry does what may be done again until the server has answered.
-func (r *Rollback) retry(ctx context.Context, step canary.Step, do func() error) error {
-	for {
-		err := do()
-		if err == nil || ctx.Err() != nil || !unanswered(err) {
-			return err
-		}
-		r.waitf(step, "waiting for the API server: %v", err)
-		if err := cluster.Pause(ctx, retryPause); err != nil {
-			return err
-		}
-	}
+	return holdsAll(MakePlan(state))
 }
 
 // begin makes the steps of the plan those of the result.
