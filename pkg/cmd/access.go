@@ -46,7 +46,7 @@ func reachError(err error) error {
 	switch text := err.Error(); {
 	case apierrors.IsUnauthorized(err):
 		return fmt.Errorf("kube-auth-failed: the API server does not take this user's credentials: log in again, or use another user (%w)", err)
-	case strings.Contains(text, "getting credentials: "), strings.Contains(text, "no Auth Provider found"):
+	case strings.Contains(text, "getting credentials: "), strings.Contains(text, "no Auth Provider found"), strings.Contains(text, "auth plugin has been removed"):
 		// client-go adds a paragraph on how to install the helper.
 		first, _, _ := strings.Cut(text, "\n")
 		return fmt.Errorf("kube-auth-failed: %s: install the credential helper that the kubeconfig names, or use another user", strings.TrimRight(first, ". "))
