@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/charmbracelet/x/ansi v0.11.8
+	github.com/containernetworking/cni v1.2.3
 	github.com/creack/pty v1.1.18
 	github.com/fatih/color v1.19.0
 	github.com/go-logr/logr v1.4.3
@@ -28,11 +29,9 @@ require (
 
 require (
 	github.com/Azure/go-ansiterm v0.0.0-20250102033503-faa5f7b0171c // indirect
-	github.com/Masterminds/semver/v3 v3.2.1 // indirect
 	github.com/blang/semver/v4 v4.0.0 // indirect
 	github.com/clipperhouse/displaywidth v0.11.0 // indirect
 	github.com/clipperhouse/uax29/v2 v2.7.0 // indirect
-	github.com/containernetworking/cni v1.2.0-rc1 // indirect
 	github.com/davecgh/go-spew v1.1.2-0.20180830191138-d8f796af33cc // indirect
 	github.com/emicklei/go-restful/v3 v3.13.0 // indirect
 	github.com/fxamacker/cbor/v2 v2.9.1 // indirect

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/containernetworking/cni/libcni"
 )
 
 // File is one entry of a node's conf dir.
@@ -191,17 +193,41 @@ func readConf(file File) Conf {
 		return conf
 	}
 	conf.Network, conf.Type = fields.Name, fields.Type
-	if path.Ext(file.Name) == ".conflist" {
+	switch list := path.Ext(file.Name) == ".conflist"; {
+	case list:
 		conf.Type, conf.Problem = firstType(fields.Plugins)
 		if conf.Problem == "" && fields.Name == "" {
 			conf.Problem = "it has no name"
 		}
-		return conf
-	}
-	if conf.Type == "" {
+	case conf.Type == "":
 		conf.Problem = "it has no type"
 	}
+	if conf.Problem == "" {
+		conf.Problem = refusal(file)
+	}
 	return conf
+}
+
+// refusal is why the library that every runtime loads its confs with would not
+// take a conf that looks well.
+func refusal(file File) string {
+	load := libcni.ConfListFromBytes
+	if path.Ext(file.Name) != ".conflist" {
+		load = listOfOne
+	}
+	if _, err := load(file.Content); err != nil {
+		return "it is not valid: " + strings.Join(strings.Fields(err.Error()), " ")
+	}
+	return ""
+}
+
+// listOfOne reads a conf of a single plugin as go-cni does, as a list of one.
+func listOfOne(content []byte) (*libcni.NetworkConfigList, error) {
+	conf, err := libcni.ConfFromBytes(content)
+	if err != nil {
+		return nil, err
+	}
+	return libcni.ConfListFromConf(conf)
 }
 
 // firstType is the type of the plugin that makes the interface.

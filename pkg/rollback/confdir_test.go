@@ -78,6 +78,18 @@ func TestFind(t *testing.T) {
 		"a list with a plugin that is no object": {
 			files: []File{thick, file("10-x.conflist", `{"name":"x","plugins":[{"type":"ptp"}, 7]}`)}, multus: []string{"00-multus.conf"}, problem: "its plugin 2 has no type",
 		},
+		"a list that the runtime's library does not take: its version is no text": {
+			files: []File{thick, file("10-x.conflist", `{"name":"x","cniVersion":1,"plugins":[{"type":"ptp"}]}`)}, multus: []string{"00-multus.conf"}, problem: "cniVersion",
+		},
+		"a list that the runtime's library does not take: it heeds the case of names": {
+			files: []File{thick, file("10-x.conflist", `{"Name":"x","plugins":[{"type":"ptp"}]}`)}, multus: []string{"00-multus.conf"}, problem: "no name",
+		},
+		"a single conf with capabilities that are none": {
+			files: []File{thick, file("10-x.conf", `{"name":"x","type":"ptp","capabilities":7}`)}, multus: []string{"00-multus.conf"}, problem: "capabilities",
+		},
+		"a single conf": {
+			files: []File{thick, file("05-x.conf", `{"name":"x","type":"ptp"}`), flannel}, multus: []string{"00-multus.conf"}, primary: "05-x.conf",
+		},
 		"a list in a file for single confs": {
 			files: []File{thick, file("10-x.conf", flannelConf)}, multus: []string{"00-multus.conf"}, problem: "it has no type",
 		},
