@@ -181,10 +181,14 @@ func (o *RollbackOptions) Run(ctx context.Context) error {
 	}
 	result, err := run(ctx)
 	o.progress.Close()
-	if err != nil {
-		return reachError(err)
-	}
 	document := report.RollbackResult(o.Rollback.Subject(), result)
+	if err != nil {
+		if !result.Changed() {
+			return reachError(err)
+		}
+		// A person is told by the error; a program needs the steps.
+		return errors.Join(o.result.show(document, func(report.Text) {}), reachError(err))
+	}
 	if err := o.result.show(document, func(text report.Text) { text.RollbackResult(document) }); err != nil {
 		return err
 	}

@@ -1,11 +1,14 @@
 package rollback
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Outcome is how a run ended.
 type Outcome string
 
-// The outcomes of a run that did not end in an error.
+// The outcomes. A run that ended in an error is unfinished.
 const (
 	Done       Outcome = "done"
 	Clean      Outcome = "clean"
@@ -24,6 +27,11 @@ type Result struct {
 	// Saved is the local folder with the manifests of what was deleted.
 	Saved          string
 	Started, Ended time.Time
+}
+
+// Changed reports whether a step was begun.
+func (r Result) Changed() bool {
+	return slices.ContainsFunc(r.Steps, func(s StepResult) bool { return s.State == StepDone || s.State == StepFailed })
 }
 
 // StepState is what became of a step.

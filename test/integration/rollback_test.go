@@ -3,6 +3,7 @@
 package integration
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"syscall"
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/vlan50/kubectl-vlan50/pkg/api/v1alpha1"
 	"github.com/vlan50/kubectl-vlan50/pkg/rollback"
 )
 
@@ -131,17 +133,26 @@ func TestRollbackInterrupted(t *testing.T) {
 		signal syscall.Signal
 		code   int
 		when   string
-		texts  []string
+		// done is how many steps are done at least.
+		done  int
+		texts []string
 	}{
-		"Ctrl-C while it looks":    {syscall.SIGINT, 130, "Pending, ContainerCreating", []string{"nothing was changed"}},
-		"SIGTERM in a probe":       {syscall.SIGTERM, 143, "waiting for an ordinary Pod", []string{"step 1 is done", "step 2 (node node-a-interrupted", "run the same command again"}},
-		"Ctrl-C between deletions": {syscall.SIGINT, 130, "step 5 of 14 done", []string{"is not", "run the same command again"}},
+		"Ctrl-C while it looks":    {syscall.SIGINT, 130, "Pending, ContainerCreating", 0, []string{"nothing was changed"}},
+		"SIGTERM in a probe":       {syscall.SIGTERM, 143, "waiting for an ordinary Pod", 1, []string{"step 1 is done", "step 2 (node node-a-interrupted", "run the same command again"}},
+		"Ctrl-C between deletions": {syscall.SIGINT, 130, "step 5 of 14 done", 5, []string{"is not", "run the same command again"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run := s.start("rollback", "-o", "json", "--yes")
 			run.waitFor(row.when)
 			run.signal(row.signal)
-			run.wait().expectError(t, row.code, append(row.texts, "interrupted")...)
+			ended := run.wait()
+			ended.expectLastWord(t, row.code, append(row.texts, "interrupted")...)
+			if row.done == 0 && ended.stdout != "" {
+				t.Errorf("a run that changed nothing has no result, got: %s", ended.stdout)
+			}
+			if row.done > 0 {
+				checkPartialResult(t, ended, row.done)
+			}
 			s.checkNoPods()
 			out := s.rollback("--yes")
 			if out.code != 0 {
@@ -150,6 +161,22 @@ func TestRollbackInterrupted(t *testing.T) {
 			s.checkGone()
 			s.restore()
 		})
+	}
+}
+
+// checkPartialResult checks the document of a run that was ended from outside.
+func checkPartialResult(t *testing.T, o outcome, done int) {
+	t.Helper()
+	var document v1alpha1.RollbackResult
+	check(t, json.Unmarshal([]byte(o.stdout), &document))
+	status := document.Status
+	if status.Outcome != "unfinished" || !strings.Contains(o.lastLine(), status.Message) || status.Next == "" {
+		t.Errorf("outcome %q, message %q, next %q", status.Outcome, status.Message, status.Next)
+	}
+	for i, step := range status.Steps {
+		if i < done && step.State != "done" {
+			t.Errorf("step %d is %s", step.Number, step.State)
+		}
 	}
 }
 
