@@ -174,7 +174,12 @@ func TestCrossCheck(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			p := s.behindProxy()
-			p.on(1, s.creates(), then(row.change))
+			made := len(s.node.Journal().Of(scriptednode.SandboxMade))
+			p.on(1, s.creates(), then(func() {
+				// A daemon that goes before the sandbox is made is another story.
+				eventually(t, "the sandbox is made", func() bool { return len(s.node.Journal().Of(scriptednode.SandboxMade)) > made })
+				row.change()
+			}))
 			status := s.retest("-f", s.manifest).expect(t, 4, "inconclusive", "stale-attempt").Status
 			if !strings.Contains(status.Message, row.says) {
 				t.Errorf("the message does not say %q: %s", row.says, status.Message)
