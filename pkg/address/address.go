@@ -22,10 +22,10 @@ type Claim struct {
 // Lookup gives the parsed configuration of a NetworkAttachmentDefinition.
 type Lookup func(namespace, name string) (multus.NetConf, error)
 
-// Claims are the addresses a Pod asks for, in its networks annotation or in the
+// Claims are the addresses a Pod asks for, in its networks annotations or in the
 // NetworkAttachmentDefinition's own static IPAM, and those that it was given.
 func Claims(pod *corev1.Pod, lookup Lookup) ([]Claim, error) {
-	selections, err := multus.RequestedNetworks(pod)
+	selections, err := multus.AllNetworks(pod)
 	if err != nil {
 		return nil, err
 	}

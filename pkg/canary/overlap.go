@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	nadv1 "github.com/k8snetworkplumbingwg/network-attachment-definition-client/pkg/apis/k8s.cni.cncf.io/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,7 +30,7 @@ func (r *Retest) otherHolders(ctx context.Context) ([]string, error) {
 	}
 	var holders []string
 	err = r.Clients.EachPodMeta(ctx, scanPage, func(meta *metav1.PartialObjectMetadata) error {
-		if meta.Annotations[nadv1.NetworkAttachmentAnnot] == "" || r.isCanary(meta.Namespace, meta.Name) {
+		if !multus.AsksForNetworks(meta.Annotations) || r.isCanary(meta.Namespace, meta.Name) {
 			return nil
 		}
 		holder, err := r.holder(ctx, meta, mine, lookup)
@@ -46,7 +45,7 @@ func (r *Retest) otherHolders(ctx context.Context) ([]string, error) {
 // holder describes the Pod if it claims one of the canary's addresses.
 func (r *Retest) holder(ctx context.Context, meta *metav1.PartialObjectMetadata, mine []address.Claim, lookup address.Lookup) (string, error) {
 	asks := &corev1.Pod{ObjectMeta: meta.ObjectMeta}
-	if _, err := multus.RequestedNetworks(asks); err != nil {
+	if _, err := multus.AllNetworks(asks); err != nil {
 		// Multus refuses an annotation that does not parse: no address there.
 		return "", nil //nolint:nilerr // a foreign Pod's broken annotation is no trouble of ours
 	}

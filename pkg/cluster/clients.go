@@ -3,7 +3,10 @@
 package cluster
 
 import (
+	"strings"
+
 	nadclient "github.com/k8snetworkplumbingwg/network-attachment-definition-client/pkg/client/clientset/versioned/typed/k8s.cni.cncf.io/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	appsv1client "k8s.io/client-go/kubernetes/typed/apps/v1"
 	authorizationv1client "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
@@ -22,6 +25,8 @@ type Clients struct {
 	Networks      nadclient.K8sCniCncfIoV1Interface
 	// Metadata lists objects without their specs and statuses.
 	Metadata metadata.Interface
+	// Clock is the server's, as its answers tell it.
+	Clock *Clock
 }
 
 // client-go's own limits (5 requests a second, bursts of 10) would delay a
@@ -41,21 +46,26 @@ func New(config *rest.Config) (*Clients, error) {
 		// The shared transport is made before client-go would fill this in.
 		config.UserAgent = rest.DefaultKubernetesUserAgent()
 	}
+	c := &Clients{Clock: &Clock{}}
+	config.Wrap(c.Clock.wrap)
 	// One transport for all, so that one connection serves them all.
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, err
 	}
-	c := &Clients{}
+	// Of Kubernetes' own kinds the answers are shorter in protobuf, and cost less
+	// to read. What is sent stays JSON.
+	own := rest.CopyConfig(config)
+	own.AcceptContentTypes = strings.Join([]string{runtime.ContentTypeProtobuf, runtime.ContentTypeJSON}, ",")
 	for _, client := range []func() error{
-		func() (err error) { c.Core, err = corev1client.NewForConfigAndClient(config, httpClient); return },
-		func() (err error) { c.Apps, err = appsv1client.NewForConfigAndClient(config, httpClient); return },
+		func() (err error) { c.Core, err = corev1client.NewForConfigAndClient(own, httpClient); return },
+		func() (err error) { c.Apps, err = appsv1client.NewForConfigAndClient(own, httpClient); return },
 		func() (err error) {
-			c.Coordination, err = coordinationv1client.NewForConfigAndClient(config, httpClient)
+			c.Coordination, err = coordinationv1client.NewForConfigAndClient(own, httpClient)
 			return
 		},
 		func() (err error) {
-			c.Authorization, err = authorizationv1client.NewForConfigAndClient(config, httpClient)
+			c.Authorization, err = authorizationv1client.NewForConfigAndClient(own, httpClient)
 			return
 		},
 		// This generated client is older; it finds the same transport in client-go's cache.

@@ -127,7 +127,7 @@ func (f *StatusFlags) toOptions(command *cobra.Command, streams genericiooptions
 		Watch: f.watch || f.until != "", Until: until(f.until), ExitCode: f.exitCode,
 		result: result, streams: streams, Settings: status.Settings{Settle: settings.settle},
 		Collector: &status.Collector{
-			Clients: clients, Canary: settings.canary, DaemonSet: settings.DaemonSet, Now: time.Now,
+			Clients: clients, Canary: settings.canary, DaemonSet: settings.DaemonSet, Now: clients.Clock.Now,
 			Named: settings.Canary != "" || *f.config.Namespace != "",
 		},
 	}
@@ -155,6 +155,9 @@ func nextFlags(command *cobra.Command, settings resolved) (all, clusterOnly []st
 	return append(all, clusterOnly...), clusterOnly
 }
 
+// skewTold is from what difference of two clocks on the user is told.
+const skewTold = 30 * time.Second
+
 // Run looks once, or watches.
 func (o *StatusOptions) Run(ctx context.Context) error {
 	if o.Watch {
@@ -163,6 +166,9 @@ func (o *StatusOptions) Run(ctx context.Context) error {
 	data, err := o.Collector.Collect(ctx)
 	if err != nil {
 		return reachError(err)
+	}
+	if off := o.Collector.Clients.Clock.Offset().Abs(); off >= skewTold {
+		fmt.Fprintf(o.streams.ErrOut, "note: this machine's clock is %s off the API server's; ages are taken by the server's\n", off.Round(time.Second))
 	}
 	document := o.summarize(data)
 	if err := o.show(document); err != nil {

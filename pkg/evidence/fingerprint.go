@@ -19,10 +19,14 @@ type Fingerprint struct {
 	DaemonSetUID        types.UID `json:"daemonSetUID,omitempty"`
 	DaemonSetGeneration int64     `json:"daemonSetGeneration,omitempty"`
 	RevisionHash        string    `json:"revisionHash,omitempty"`
+	// DaemonSetAbsent: looked, and not there.
+	DaemonSetAbsent bool `json:"daemonSetAbsent,omitempty"`
 
 	Node string `json:"node,omitempty"`
 	// NodeBootID changes with each boot of the node.
 	NodeBootID string `json:"nodeBootID,omitempty"`
+	// NodeAbsent: looked, and not there.
+	NodeAbsent bool `json:"nodeAbsent,omitempty"`
 
 	// The daemon Pod on the canary's node; its restarts are known where its UID
 	// is.
@@ -62,6 +66,8 @@ func FingerprintOf(e Evidence) Fingerprint {
 	var f Fingerprint
 	if ds := e.MultusDaemonSet(); ds != nil {
 		f.DaemonSetUID, f.DaemonSetGeneration = ds.UID, ds.Generation
+	} else {
+		f.DaemonSetAbsent = e.Looked(DaemonSets)
 	}
 	f.RevisionHash = RevisionHash(e.LatestRevision())
 	pod := e.CanaryPod()
@@ -81,6 +87,8 @@ func (f *Fingerprint) addNode(e *Evidence) {
 	}
 	if node := e.Node(f.Node); node != nil {
 		f.NodeBootID = node.Status.NodeInfo.BootID
+	} else {
+		f.NodeAbsent = e.Looked(Nodes)
 	}
 	daemon := e.DaemonPod(f.Node)
 	if daemon == nil {
@@ -194,6 +202,10 @@ func ConfigMapsOf(spec *corev1.PodSpec) []string {
 func (f Fingerprint) Diff(newer Fingerprint) []string {
 	var d []string
 	switch {
+	case f.DaemonSetUID != "" && newer.DaemonSetAbsent:
+		d = append(d, "the DaemonSet was deleted")
+	case f.DaemonSetAbsent && newer.DaemonSetUID != "":
+		d = append(d, "the DaemonSet was created")
 	case changed(f.DaemonSetUID, newer.DaemonSetUID):
 		d = append(d, "the DaemonSet was deleted and created again")
 	case changed(f.DaemonSetGeneration, newer.DaemonSetGeneration):
@@ -213,7 +225,10 @@ func (f Fingerprint) Diff(newer Fingerprint) []string {
 
 func (f Fingerprint) diffNode(newer Fingerprint) []string {
 	var d []string
-	if changed(f.NodeBootID, newer.NodeBootID) {
+	switch {
+	case f.NodeBootID != "" && newer.NodeAbsent:
+		d = append(d, fmt.Sprintf("node %s is gone", f.Node))
+	case changed(f.NodeBootID, newer.NodeBootID):
 		d = append(d, fmt.Sprintf("node %s was rebooted", f.Node))
 	}
 	switch {

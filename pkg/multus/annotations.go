@@ -2,9 +2,11 @@ package multus
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	nadv1 "github.com/k8snetworkplumbingwg/network-attachment-definition-client/pkg/apis/k8s.cni.cncf.io/v1"
@@ -66,6 +68,35 @@ func RequestedNetworks(pod *corev1.Pod) ([]Selection, error) {
 		selections = append(selections, Selection{NetworkSelectionElement: *el, Interface: name})
 	}
 	return selections, nil
+}
+
+// ownNamespace is Multus' own unless its configuration names another: that of a
+// default network that names none.
+const ownNamespace = "kube-system"
+
+// AllNetworks are the requested networks and, before them, the one that a Pod
+// asks for in the place of its primary network, if any (Multus
+// pkg/k8sclient.tryLoadK8sPodDefaultNetwork: the first of that annotation, in
+// Multus' own namespace where it names none).
+func AllNetworks(pod *corev1.Pod) ([]Selection, error) {
+	selections, err := RequestedNetworks(pod)
+	text := DefaultNetwork(pod)
+	if text == "" || err != nil && !errors.Is(err, ErrNoNetworks) {
+		return selections, err
+	}
+	elements, err := parseSelections(text, ownNamespace)
+	if err != nil || len(elements) == 0 {
+		return nil, fmt.Errorf("annotation %s: %w", DefaultNetworkAnnot, cmp.Or(err, errors.New("it names no network")))
+	}
+	return slices.Insert(selections, 0, Selection{NetworkSelectionElement: *elements[0], Interface: primaryInterface}), nil
+}
+
+// primaryInterface is what the kubelet's runtimes call a Pod's first interface.
+const primaryInterface = "eth0"
+
+// AsksForNetworks reports whether annotations ask Multus for anything at all.
+func AsksForNetworks(annotations map[string]string) bool {
+	return strings.TrimSpace(annotations[nadv1.NetworkAttachmentAnnot]) != "" || strings.TrimSpace(annotations[DefaultNetworkAnnot]) != ""
 }
 
 func parseSelections(text, namespace string) ([]*nadv1.NetworkSelectionElement, error) {

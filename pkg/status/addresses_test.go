@@ -33,6 +33,16 @@ func user(name, networks, held string, phase corev1.PodPhase) corev1.Pod {
 	return pod
 }
 
+// inPlace is a Pod whose primary network is replaced.
+func inPlace(name, network string) corev1.Pod {
+	pod := user(name, "", "", corev1.PodRunning)
+	pod.Annotations = map[string]string{
+		"v1.multus-cni.io/default-network":  network,
+		"k8s.v1.cni.cncf.io/network-status": `[{"name":"downloads/vlan50","interface":"eth0","ips":["192.0.2.100"],"default":true,"dns":{}}]`,
+	}
+	return pod
+}
+
 const asksFor100 = `[{"name":"vlan50","namespace":"downloads","ips":["192.0.2.100/24"]}]`
 
 func TestAddresses(t *testing.T) {
@@ -72,6 +82,10 @@ func TestAddresses(t *testing.T) {
 		"another network on the same wire": {
 			running, user("proxy", `[{"name":"other","namespace":"media","ips":["192.0.2.100/24"]}]`, "", corev1.PodPending),
 			"bad bad", "OVERLAP", v1alpha1.StateConflict,
+		},
+		"in the place of its primary network": {
+			running, inPlace("proxy", `[{"name":"vlan50","namespace":"downloads","ips":["192.0.2.100/24"]}]`),
+			"bad bad", "CONFLICT: canary downloads/vlan50-canary holds 192.0.2.100 as well", v1alpha1.StateConflict,
 		},
 		"asks, and has nothing yet": {
 			running, user("proxy", `[{"name":"vlan50","namespace":"downloads","ips":["192.0.2.7/24"]}]`, "", corev1.PodPending),
@@ -140,6 +154,10 @@ func TestArgoCD(t *testing.T) {
 		})
 	}
 	w := healthy(t)
+	w.Argo = ArgoRead{Known: true, Installed: true}
+	w.Gaps = []Gap{{Section: v1alpha1.SectionArgoCD, Text: "Argo CD's Applications outside namespace argocd cannot be read"}}
+	wantLine(t, Summarize(w.Data, now(), Settings{}).Status.ArgoCD.Lines, "Argo CD", v1alpha1.MarkUnknown, "no Application that can be read owns these objects")
+	w = healthy(t)
 	w.Argo = ArgoRead{Known: true, Installed: true, Applications: []argocd.Application{app}, Claims: []argocd.Claim{pod}}
 	s := Summarize(w.Data, now(), Settings{}).Status.ArgoCD
 	wantLine(t, s.Lines, "state", v1alpha1.MarkNone, "Application argocd/site: Synced, Degraded; automated sync off, self-heal off; owns Pod downloads/vlan50-canary")

@@ -35,11 +35,24 @@ type Collector struct {
 	Now  func() time.Time
 }
 
+// looks bounds how often a look is taken anew because a canary was replaced
+// during it.
+const looks = 3
+
 // Collect takes one look. It returns an error only where the server does not
 // answer or does not know the user.
 func (c *Collector) Collect(ctx context.Context) (*Data, error) {
+	for try := 1; ; try++ {
+		data, err := c.look(ctx)
+		if err != nil || try == looks || !data.Replaced {
+			return data, err
+		}
+	}
+}
+
+func (c *Collector) look(ctx context.Context) (*Data, error) {
 	r := &reader{Collector: c, ctx: ctx, networks: c.Clients.NewNetworks(ctx), data: &Data{
-		At: c.Now(), Subject: c.Canary, Named: c.Named,
+		Subject: c.Canary, Named: c.Named,
 		Shared: evidence.Evidence{Collected: map[evidence.Resource]bool{}},
 		Logs:   map[types.UID]rollout.DaemonLog{}, OtherNetworks: map[types.NamespacedName]multus.NetConf{},
 	}}
@@ -52,6 +65,8 @@ func (c *Collector) Collect(ctx context.Context) (*Data, error) {
 		if err := together(stage); err != nil {
 			return nil, err
 		}
+		// The server's time is known once it has answered.
+		r.data.At = c.Now()
 	}
 	r.finish()
 	return r.data, nil
@@ -77,8 +92,10 @@ func (r *reader) finish() {
 		d.Shared.Collected[evidence.CRDs] = true
 	}
 	for i := range d.Canaries {
-		if pod := d.Canaries[i].Evidence.CanaryPod(); pod != nil && !slices.ContainsFunc(d.Pods, func(p corev1.Pod) bool { return p.UID == pod.UID }) {
-			d.Pods = append(d.Pods, *pod)
+		if pod := d.Canaries[i].Evidence.CanaryPod(); pod != nil {
+			// The scan's may be an older or a younger one of that name.
+			d.Replaced = d.Replaced || slices.ContainsFunc(d.Pods, func(p corev1.Pod) bool { return sameName(&p, pod) && p.UID != pod.UID })
+			d.Pods = append(slices.DeleteFunc(d.Pods, func(p corev1.Pod) bool { return sameName(&p, pod) }), *pod)
 		}
 		d.Canaries[i].share(&d.Shared)
 	}
@@ -92,6 +109,8 @@ func (r *reader) finish() {
 		return cmp.Or(cmp.Compare(a.Section, b.Section), cmp.Compare(a.Text, b.Text))
 	})
 }
+
+func sameName(a, b *corev1.Pod) bool { return a.Namespace == b.Namespace && a.Name == b.Name }
 
 // share adds what all canaries rest on.
 func (c *Canary) share(s *evidence.Evidence) {

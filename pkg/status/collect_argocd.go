@@ -78,18 +78,20 @@ func (r *reader) claims() []argocd.Claim {
 // eachApplication keeps the Applications that own something in question.
 func (r *reader) eachApplication(selector string) error {
 	namespace := metav1.NamespaceAll
+	right := cluster.Right{Verb: "list", Group: argocd.Resource().Group, Resource: argocd.Resource().Resource}
 	token := ""
 	for {
 		list, err := r.applicationPage(namespace, selector, token)
 		if apierrors.IsForbidden(err) && namespace == metav1.NamespaceAll {
 			namespace = argoNamespace
-			list, err = r.applicationPage(namespace, selector, token)
+			if list, err = r.applicationPage(namespace, selector, token); err == nil {
+				r.gap(v1alpha1.SectionArgoCD, fmt.Sprintf("Argo CD's Applications outside namespace %s cannot be read (right missing: %s)", argoNamespace, right))
+			}
 		}
 		if apierrors.IsNotFound(err) {
 			r.data.Argo.Known = true
 			return nil
 		}
-		right := cluster.Right{Verb: "list", Group: argocd.Resource().Group, Resource: argocd.Resource().Resource}
 		if ok, err := r.got(want{v1alpha1.SectionArgoCD, "Argo CD's Applications", right}, err); !ok {
 			return err
 		}

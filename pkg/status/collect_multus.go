@@ -26,7 +26,7 @@ func (r *reader) multus() error {
 	if err != nil && !isAnswer(err) {
 		// None, or several to choose from: that is what there is to say.
 		d.DaemonSetNote = err.Error()
-		d.Shared.Collected[evidence.DaemonSets] = r.DaemonSet != ""
+		d.Shared.Collected[evidence.DaemonSets] = errors.Is(err, target.ErrNoDaemonSet)
 		return nil
 	}
 	if ok, err := r.got(w, err); !ok {
@@ -99,14 +99,15 @@ func (r *reader) nodes() error {
 	}
 	r.data.Shared.Collected[evidence.Nodes] = len(names) > 0
 	for name := range names {
-		node, err := r.Clients.Core.Nodes().Get(r.ctx, name, metav1.GetOptions{})
-		ok, err := r.got(want{v1alpha1.SectionFreshness, "node " + name, cluster.Right{Verb: "get", Resource: "nodes"}}, err)
+		node, readErr := r.Clients.Core.Nodes().Get(r.ctx, name, metav1.GetOptions{})
+		ok, err := r.got(want{v1alpha1.SectionFreshness, "node " + name, cluster.Right{Verb: "get", Resource: "nodes"}}, readErr)
 		if err != nil {
 			return err
 		}
-		if ok {
+		switch {
+		case ok:
 			r.data.Shared.Nodes = append(r.data.Shared.Nodes, *node)
-		} else {
+		case !apierrors.IsNotFound(readErr):
 			r.data.Shared.Collected[evidence.Nodes] = false
 		}
 	}

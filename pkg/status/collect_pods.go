@@ -3,7 +3,7 @@ package status
 import (
 	"context"
 	"fmt"
-	"slices"
+	"maps"
 
 	nadv1 "github.com/k8snetworkplumbingwg/network-attachment-definition-client/pkg/apis/k8s.cni.cncf.io/v1"
 	"golang.org/x/sync/errgroup"
@@ -25,25 +25,36 @@ const scanPage = 500
 // is a canary.
 type PodMeta struct {
 	Namespace, Name string
-	// Networks is its networks annotation.
-	Networks string
+	// Networks are its annotations that ask for networks, by their keys.
+	Networks map[string]string
 	Canary   bool
 }
 
 // Interesting is the part of a Pod's metadata that the scan keeps, if any.
 func Interesting(meta *metav1.PartialObjectMetadata) (PodMeta, bool) {
 	m := PodMeta{
-		Namespace: meta.Namespace, Name: meta.Name, Networks: meta.Annotations[nadv1.NetworkAttachmentAnnot],
-		Canary: meta.Labels[CanaryLabel] == CanaryLabelValue,
+		Namespace: meta.Namespace, Name: meta.Name, Canary: meta.Labels[CanaryLabel] == CanaryLabelValue,
 	}
-	return m, m.Networks != "" || m.Canary
+	if multus.AsksForNetworks(meta.Annotations) {
+		m.Networks = networksOf(meta.Annotations)
+	}
+	return m, m.Networks != nil || m.Canary
+}
+
+// networksOf are those of the annotations that ask for networks.
+func networksOf(annotations map[string]string) map[string]string {
+	kept := map[string]string{}
+	for _, key := range []string{nadv1.NetworkAttachmentAnnot, multus.DefaultNetworkAnnot} {
+		if text := annotations[key]; text != "" {
+			kept[key] = text
+		}
+	}
+	return kept
 }
 
 // pod is the Pod as far as its claims need it.
 func (m PodMeta) pod() *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Namespace: m.Namespace, Name: m.Name, Annotations: map[string]string{nadv1.NetworkAttachmentAnnot: m.Networks},
-	}}
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, Annotations: maps.Clone(m.Networks)}}
 }
 
 // findPods scans the metadata of all Pods, or of the canary's namespace where
@@ -94,7 +105,7 @@ func (r *reader) pods() error {
 	var group errgroup.Group
 	group.SetLimit(parallel)
 	for _, meta := range r.metas {
-		if meta.Networks == "" || !r.touches(meta, wires) {
+		if meta.Networks == nil || !r.touches(meta, wires) {
 			continue
 		}
 		group.Go(func() error { return r.pod(meta) })
@@ -117,19 +128,22 @@ func (r *reader) wires() map[string]bool {
 
 // touches reports whether a Pod asks for a network on one of the wires.
 func (r *reader) touches(meta PodMeta, wires map[string]bool) bool {
-	selections, err := multus.RequestedNetworks(meta.pod())
+	selections, err := multus.AllNetworks(meta.pod())
 	if err != nil {
 		return false // Multus refuses such a Pod: it gets no address
 	}
-	return slices.ContainsFunc(selections, func(s multus.Selection) bool {
+	touches := false
+	for _, s := range selections {
 		if _, err := r.networks.Get(s.Namespace, s.Name); apierrors.IsForbidden(err) && s.Namespace != r.Canary.Namespace {
 			r.gap(v1alpha1.SectionAddresses, fmt.Sprintf("the NetworkAttachmentDefinitions of other namespaces cannot be read, so that a Pod there may be on the same wire (right missing: %s)",
 				cluster.Right{Verb: "get", Group: "k8s.cni.cncf.io", Resource: "network-attachment-definitions"}))
 		}
+		// Each is kept: the claims on all of them are judged.
 		conf, err := r.networks.Conf(s.Namespace, s.Name)
 		r.data.OtherNetworks[types.NamespacedName{Namespace: s.Namespace, Name: s.Name}] = conf
-		return err == nil && wires[address.Segment(s, conf)]
-	})
+		touches = touches || err == nil && wires[address.Segment(s, conf)]
+	}
+	return touches
 }
 
 // pod reads one Pod. Where only its metadata may be read, that is taken: its

@@ -54,6 +54,8 @@ type Data struct {
 	Search        Search
 	Argo          ArgoRead
 	Gaps          []Gap
+	// Replaced: a canary was made anew while this was read.
+	Replaced bool
 }
 
 // Canary is the evidence about one canary. Its Pod may be missing.

@@ -5,9 +5,12 @@ import (
 	"maps"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/vlan50/kubectl-vlan50/pkg/api/v1alpha1"
 	"github.com/vlan50/kubectl-vlan50/pkg/canary"
 	"github.com/vlan50/kubectl-vlan50/pkg/evidence"
+	"github.com/vlan50/kubectl-vlan50/pkg/multus"
 	"github.com/vlan50/kubectl-vlan50/pkg/verdict"
 )
 
@@ -18,9 +21,9 @@ import (
 //     or the Pod is no longer as it was judged: STALE;
 //   - nothing valid was recorded: UNKNOWN;
 //   - something differs from what was recorded: STALE, with each thing;
-//   - something that was recorded cannot be read now, or the other way round:
-//     UNKNOWN, as what is not seen may have changed;
-//   - otherwise FRESH.
+//   - something was not recorded, or cannot be read now: UNKNOWN, as what is not
+//     seen may have changed;
+//   - otherwise FRESH. (That Multus is down now is seen by the caller.)
 func freshness(e *evidence.Evidence, live verdict.Verdict, record *canary.Record, recordErr error) (v1alpha1.Freshness, []string) {
 	if live.Cause == verdict.StaleAttempt {
 		if changes := diff(e, record); len(changes) > 0 {
@@ -37,7 +40,7 @@ func freshness(e *evidence.Evidence, live verdict.Verdict, record *canary.Record
 	if changes := append(changedSince(e, live, record), diff(e, record)...); len(changes) > 0 {
 		return v1alpha1.Stale, changes
 	}
-	if dark := unseen(record.Configuration, evidence.FingerprintOf(*e)); len(dark) > 0 {
+	if dark := unseen(e.CanaryPod(), record.Configuration, evidence.FingerprintOf(*e)); len(dark) > 0 {
 		return v1alpha1.FreshnessUnknown, dark
 	}
 	return v1alpha1.Fresh, nil
@@ -62,41 +65,46 @@ func changedSince(e *evidence.Evidence, live verdict.Verdict, record *canary.Rec
 	return nil
 }
 
-// unseen names the parts of a fingerprint that are known on one side alone:
-// Diff takes the unknown for unchanged, and a status must not.
-func unseen(was, is evidence.Fingerprint) []string {
+// unseen names the parts of a fingerprint that are not known on both sides: Diff
+// takes the unknown for unchanged, and a status must not.
+func unseen(pod *corev1.Pod, was, is evidence.Fingerprint) []string {
 	var dark []string
 	cannot := func(known, knownNow bool, what string) {
+		var why string
 		switch {
-		case known && !knownNow:
-			dark = append(dark, "whether "+what+" changed cannot be told: it cannot be read now")
-		case !known && knownNow:
-			dark = append(dark, "whether "+what+" changed cannot be told: it was not recorded")
+		case known && knownNow:
+			return
+		case known:
+			why = "it cannot be read now"
+		case knownNow:
+			why = "it was not recorded"
+		default:
+			why = "it was not recorded, and cannot be read now"
 		}
+		dark = append(dark, "whether "+what+" changed cannot be told: "+why)
 	}
-	cannot(was.DaemonSetUID != "", is.DaemonSetUID != "", "the DaemonSet")
-	cannot(was.RevisionHash != "", is.RevisionHash != "", "the DaemonSet's revision")
+	cannot(was.DaemonSetUID != "" || was.DaemonSetAbsent, is.DaemonSetUID != "" || is.DaemonSetAbsent, "the DaemonSet")
+	// The generation tells of every change of the template as well.
+	if was.RevisionHash != "" || is.RevisionHash != "" {
+		cannot(was.RevisionHash != "", is.RevisionHash != "", "the DaemonSet's revision")
+	}
 	cannot(was.DaemonPodUID != "" || was.DaemonAbsent, is.DaemonPodUID != "" || is.DaemonAbsent, "the daemon Pod")
-	cannot(was.NodeBootID != "", is.NodeBootID != "", "the node (by a reboot)")
-	for _, name := range names(was.Networks, is.Networks) {
+	// A reboot starts a new container of the daemon, which tells of it as well.
+	if was.NodeBootID != "" || is.NodeBootID != "" || was.DaemonContainerID == "" || is.DaemonContainerID == "" {
+		cannot(was.NodeBootID != "" || was.NodeAbsent, is.NodeBootID != "" || is.NodeAbsent, "the node (by a reboot)")
+	}
+	selections, _ := multus.RequestedNetworks(pod)
+	asked := map[string]bool{}
+	for _, s := range selections {
+		asked[s.Network()] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(asked)) {
 		_, known := was.Networks[name]
 		_, knownNow := is.Networks[name]
 		cannot(known, knownNow, "NetworkAttachmentDefinition "+name)
 	}
-	for _, name := range names(was.ConfigMaps, is.ConfigMaps) {
+	for _, name := range evidence.ConfigMapsOf(&pod.Spec) {
 		cannot(was.ConfigMaps[name] != "", is.ConfigMaps[name] != "", "ConfigMap "+name)
 	}
 	return dark
-}
-
-// names are the keys of both maps, sorted.
-func names[V any](a, b map[string]V) []string {
-	all := map[string]bool{}
-	for name := range a {
-		all[name] = true
-	}
-	for name := range b {
-		all[name] = true
-	}
-	return slices.Sorted(maps.Keys(all))
 }

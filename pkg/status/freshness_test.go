@@ -65,6 +65,56 @@ func TestFreshness(t *testing.T) {
 			},
 			v1alpha1.Stale, v1alpha1.StateStale, "node node-a was rebooted",
 		},
+		"the node is gone": {
+			func(w *world) { w.share(func(e *evidence.Evidence) { e.Nodes = nil }) },
+			v1alpha1.Stale, v1alpha1.StateStale, "node node-a is gone",
+		},
+		"the DaemonSet was deleted": {
+			func(w *world) {
+				w.share(func(e *evidence.Evidence) { e.DaemonSets, e.ControllerRevisions = nil, nil })
+			},
+			v1alpha1.Stale, v1alpha1.StateStale, "the DaemonSet was deleted",
+		},
+		"the node is down": {
+			func(w *world) {
+				w.share(func(e *evidence.Evidence) { e.Nodes[0].Status.Conditions = nil })
+			},
+			v1alpha1.Stale, v1alpha1.StateStale, "a Pod made now on node node-a would not be attached: node node-a is NotReady",
+		},
+		"the daemon is not Ready": {
+			func(w *world) { w.daemonNotReady() },
+			v1alpha1.Stale, v1alpha1.StateStale, "a Pod made now on node node-a would not be attached",
+		},
+		"network and guard were not recorded and may not be read": {
+			func(w *world) {
+				w.hideNetworkAndGuard()
+				w.record("pass", "ok")
+			},
+			v1alpha1.FreshnessUnknown, v1alpha1.StateUnknown, "it was not recorded, and cannot be read now",
+		},
+		"a canary that passed while it ran has failed since": {
+			func(w *world) {
+				w.change(running)
+				w.record("pass", "ok")
+				w.change(func(p *corev1.Pod) {
+					p.Status.Phase = corev1.PodFailed
+					p.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error"}}
+				})
+			},
+			v1alpha1.Stale, v1alpha1.StateStale, "the canary itself changed: pass (ok) was recorded",
+		},
+		"a canary that failed while it was pending has succeeded since": {
+			func(w *world) { w.record("fail", "master-missing") },
+			v1alpha1.Stale, v1alpha1.StateStale, "the canary itself changed: fail (master-missing) was recorded, now it is pass",
+		},
+		"a canary that failed at its end, of which the events have gone": {
+			func(w *world) {
+				w.record("fail", "address-mismatch")
+				w.evidence().Events = nil
+				w.change(func(p *corev1.Pod) { delete(p.Annotations, "k8s.v1.cni.cncf.io/network-status") })
+			},
+			v1alpha1.Fresh, v1alpha1.StateFreshFail, "",
+		},
 		"the canary is being deleted": {
 			func(w *world) { w.change(func(p *corev1.Pod) { p.DeletionTimestamp = new(ago(0)) }) },
 			v1alpha1.Stale, v1alpha1.StateStale, "the canary is being deleted",
@@ -94,7 +144,10 @@ func TestFreshness(t *testing.T) {
 			v1alpha1.FreshnessUnknown, v1alpha1.StateUnknown, "the DaemonSet changed cannot be told: it cannot be read now",
 		},
 		"the node may not be read now": {
-			func(w *world) { w.share(func(e *evidence.Evidence) { e.Nodes = nil }) },
+			func(w *world) {
+				w.share(func(e *evidence.Evidence) { e.Nodes = nil })
+				delete(w.evidence().Collected, evidence.Nodes)
+			},
 			v1alpha1.FreshnessUnknown, v1alpha1.StateUnknown, "the node (by a reboot) changed cannot be told",
 		},
 		"the network may not be read now": {
@@ -165,18 +218,40 @@ func TestFailureSurvivesItsEvents(t *testing.T) {
 // TestUnseenPartsOfARecord: what was not recorded cannot be compared.
 func TestUnseenPartsOfARecord(t *testing.T) {
 	t.Parallel()
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "n", Annotations: map[string]string{"k8s.v1.cni.cncf.io/networks": "x"}},
+		Spec: corev1.PodSpec{Volumes: []corev1.Volume{{VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+			LocalObjectReference: corev1.LocalObjectReference{Name: "g"},
+		}}}}},
+	}
 	full := evidence.Fingerprint{
-		DaemonSetUID: "a", RevisionHash: "b", DaemonPodUID: "c", NodeBootID: "d",
+		DaemonSetUID: "a", RevisionHash: "b", DaemonPodUID: "c", DaemonContainerID: "c1", NodeBootID: "d",
 		Networks: map[string]evidence.NetworkPrint{"n/x": {UID: "e"}}, ConfigMaps: map[string]string{"g": "1"},
 	}
-	if dark := unseen(full, full); dark != nil {
-		t.Errorf("the same fingerprint has nothing unseen: %q", dark)
-	}
-	if dark := unseen(evidence.Fingerprint{}, full); len(dark) != 6 {
-		t.Errorf("six parts were not recorded, got %q", dark)
-	}
-	if dark := unseen(full, evidence.Fingerprint{DaemonAbsent: true}); len(dark) != 5 {
-		t.Errorf("five parts cannot be read, the daemon Pod is known to be absent: %q", dark)
+	none := evidence.Fingerprint{}
+	withoutNode, withoutRevision := full, full
+	withoutNode.NodeBootID, withoutRevision.RevisionHash = "", ""
+	withoutContainer := withoutNode
+	withoutContainer.DaemonContainerID = ""
+	for name, row := range map[string]struct {
+		was, is evidence.Fingerprint
+		dark    int
+		says    string
+	}{
+		"the same":                       {full, full, 0, ""},
+		"nothing was recorded":           {none, full, 6, "it was not recorded"},
+		"nothing can be read":            {full, none, 6, "it cannot be read now"},
+		"neither":                        {none, none, 5, "it was not recorded, and cannot be read now"},
+		"the daemon Pod is not there":    {full, evidence.Fingerprint{DaemonAbsent: true}, 5, ""},
+		"the node on neither side":       {withoutNode, withoutNode, 0, ""},
+		"neither node nor container":     {withoutContainer, withoutContainer, 1, "by a reboot"},
+		"the revisions on neither side":  {withoutRevision, withoutRevision, 0, ""},
+		"the revisions on one side only": {full, withoutRevision, 1, "revision"},
+	} {
+		dark := unseen(pod, row.was, row.is)
+		if len(dark) != row.dark || row.says != "" && !strings.Contains(strings.Join(dark, "\n"), row.says) {
+			t.Errorf("%s: got %d parts, want %d: %q", name, len(dark), row.dark, dark)
+		}
 	}
 }
 

@@ -100,7 +100,7 @@ func claimantsOf(d *Data) []*claimant {
 	var all []*claimant
 	for i := range d.Pods {
 		pod := &d.Pods[i]
-		selections, err := multus.RequestedNetworks(pod)
+		selections, err := multus.AllNetworks(pod)
 		if err != nil {
 			continue
 		}

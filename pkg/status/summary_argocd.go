@@ -20,6 +20,8 @@ func argoStatus(d *Data) v1alpha1.ArgoCDStatus {
 	switch {
 	case !d.Argo.Installed:
 		status.Lines = []v1alpha1.StatusLine{line(v1alpha1.MarkNone, "Argo CD", "is not installed: there is no kind Application")}
+	case len(d.Argo.Applications) == 0 && partly(d):
+		status.Lines = []v1alpha1.StatusLine{line(v1alpha1.MarkUnknown, "Argo CD", "no Application that can be read owns these objects")}
 	case len(d.Argo.Applications) == 0:
 		status.Lines = []v1alpha1.StatusLine{line(v1alpha1.MarkNone, "Argo CD", "no Application owns these objects")}
 	}
@@ -29,6 +31,11 @@ func argoStatus(d *Data) v1alpha1.ArgoCDStatus {
 		status.Lines = append(status.Lines, lines...)
 	}
 	return status
+}
+
+// partly reports whether only a part of the Applications was read.
+func partly(d *Data) bool {
+	return slices.ContainsFunc(d.Gaps, func(g Gap) bool { return g.Section == v1alpha1.SectionArgoCD })
 }
 
 func applicationStatus(d *Data, a *argocd.Application) (v1alpha1.ArgoApplication, []v1alpha1.StatusLine) {

@@ -15,6 +15,8 @@ import (
 	"github.com/vlan50/kubectl-vlan50/pkg/canary"
 	"github.com/vlan50/kubectl-vlan50/pkg/evidence"
 	"github.com/vlan50/kubectl-vlan50/pkg/multus"
+	"github.com/vlan50/kubectl-vlan50/pkg/rollout"
+	"github.com/vlan50/kubectl-vlan50/pkg/target"
 	"github.com/vlan50/kubectl-vlan50/pkg/verdict"
 )
 
@@ -35,6 +37,10 @@ func canaryStatus(d *Data, c *Canary, now time.Time) v1alpha1.CanaryStatus {
 	}
 	live := verdict.Decide(*e, now)
 	record, err := canary.Recorded(pod)
+	going := underWay(pod, live, now)
+	if going {
+		live = unfinished(live)
+	}
 	word := weigh(pod, live, record)
 	status.Verdict, status.Cause = string(word.Outcome), string(word.Cause)
 	status.Message, status.Advice = word.Message, word.Next
@@ -45,11 +51,49 @@ func canaryStatus(d *Data, c *Canary, now time.Time) v1alpha1.CanaryStatus {
 		status.DecidedAt = at(record.DecidedAt)
 	}
 	status.Freshness, status.Changes = freshness(e, live, record, err)
+	if going {
+		status.Freshness, status.Changes = v1alpha1.FreshnessUnknown, []string{"the attempt is under way: nothing is recorded yet"}
+	}
+	if down := daemonDown(d, pod.Spec.NodeName); down != "" && status.Freshness == v1alpha1.Fresh && word.Outcome == verdict.Pass {
+		status.Freshness, status.Changes = v1alpha1.Stale, []string{down}
+	}
 	status.State = stateOf(status.Freshness, word.Outcome)
 	status.Mark = status.State.Mark()
 	status.Proof = proof(word.Lines)
 	status.Lines = []v1alpha1.StatusLine{podLine(pod), verdictLine(word, record), attachmentLine(pod, e, live)}
 	return status
+}
+
+// underWay reports whether a retest may still be at work on its Pod: a verdict
+// that waiting may change is none yet. One that was killed is not waited for
+// longer than it would have taken.
+func underWay(pod *corev1.Pod, live verdict.Verdict, now time.Time) bool {
+	return pod.Annotations[canary.AttemptAnnot] != "" && pod.Annotations[canary.VerdictAnnot] == "" && !live.Settled &&
+		pod.DeletionTimestamp == nil && now.Sub(pod.CreationTimestamp.Time) < target.DefaultTimeout
+}
+
+// unfinished is a verdict as long as its attempt goes on.
+func unfinished(so verdict.Verdict) verdict.Verdict {
+	if so.Cause == verdict.AttemptInProgress {
+		return so
+	}
+	so.Message = fmt.Sprintf("the attempt is under way; so far: %s (%s): %s", so.Outcome, so.Cause, so.Message)
+	so.Outcome, so.Cause = verdict.Inconclusive, verdict.AttemptInProgress
+	return so
+}
+
+// daemonDown tells why a Pod made now on the canary's node would find no Multus
+// there; empty where it would, or where that is not known. That the daemon's log
+// does not tell is no reason: the canary has shown that it attaches.
+func daemonDown(d *Data, node string) string {
+	if node == "" || d.Shared.MultusDaemonSet() == nil || !d.Shared.Looked(evidence.Pods) {
+		return ""
+	}
+	state := progress(d, node)
+	if state.Phase == rollout.Done {
+		return ""
+	}
+	return fmt.Sprintf("a Pod made now on node %s would not be attached: %s", node, state.Message)
 }
 
 // missing is a canary that is not there, or of which that is not known.
@@ -79,6 +123,8 @@ func missing(d *Data, c *Canary, status *v1alpha1.CanaryStatus, now time.Time) {
 //
 //   - nothing valid was recorded, or the same: what it says now;
 //   - a Pod that is being deleted: what it says now;
+//   - a Pod that ended otherwise than what was recorded of it, as one that was
+//     judged while it ran may: what it says now;
 //   - a Pod that is finished: what was recorded, as nothing about the Pod can
 //     change any more, while its events expire;
 //   - evidence that has gone since: what was recorded;
@@ -86,6 +132,8 @@ func missing(d *Data, c *Canary, status *v1alpha1.CanaryStatus, now time.Time) {
 func weigh(pod *corev1.Pod, live verdict.Verdict, record *canary.Record) verdict.Verdict {
 	switch {
 	case record == nil, record.Cause == live.Cause && record.Outcome == live.Outcome, pod.DeletionTimestamp != nil:
+		return live
+	case endedOtherwise(pod, live, record):
 		return live
 	case !address.Finished(pod) && live.Cause != verdict.EventsExpired && live.Cause != verdict.EvidenceIncomplete:
 		return live
@@ -98,6 +146,20 @@ func weigh(pod *corev1.Pod, live verdict.Verdict, record *canary.Record) verdict
 	word.Lines = slices.DeleteFunc(slices.Clone(live.Lines), func(l verdict.Line) bool { return l.Source == "configuration" })
 	word.Next = verdict.Advice(record.Cause, evidence.Evidence{Canary: evidence.Ref{Namespace: pod.Namespace, Name: pod.Name}, Pods: []corev1.Pod{*pod}})
 	return word
+}
+
+// endedOtherwise reports whether a Pod's end belies its record. No Pod that has
+// failed was ever judged to pass; one that succeeded may have been judged to fail
+// at its end, so that only a pass of now belies that.
+func endedOtherwise(pod *corev1.Pod, live verdict.Verdict, record *canary.Record) bool {
+	switch record.Outcome {
+	case verdict.Pass:
+		return pod.Status.Phase == corev1.PodFailed
+	case verdict.Fail:
+		return pod.Status.Phase == corev1.PodSucceeded && live.Outcome == verdict.Pass
+	case verdict.Inconclusive:
+	}
+	return false
 }
 
 // stateOf puts verdict and freshness into one word.

@@ -184,7 +184,7 @@ func multusNodes(d *Data, now time.Time, settle time.Duration) []v1alpha1.Multus
 	}
 	for node := range canaryNodes {
 		if !seen[node] {
-			state := rollout.Progress(observation(d, node))
+			state := progress(d, node)
 			rows = append(rows, v1alpha1.MultusNode{Mark: v1alpha1.MarkBad, Reason: state.Message, Node: node, Canary: true})
 		}
 	}
@@ -223,7 +223,7 @@ func daemonRow(d *Data, pod *corev1.Pod, now time.Time, settle time.Duration) v1
 	if status := evidence.DaemonStatus(pod); status != nil {
 		row.Restarts, row.LastRestart = restarts(status)
 	}
-	state := rollout.Progress(observation(d, pod.Spec.NodeName))
+	state := progress(d, pod.Spec.NodeName)
 	if state.Phase != rollout.Done {
 		row.Reason, row.Mark = state.Message, v1alpha1.MarkWarn
 		if state.Phase == rollout.Blocked {

@@ -23,10 +23,12 @@ import (
 //   - there is no canary, or its verdict does not hold: retest;
 //   - an attempt is under way: watch it;
 //   - it failed for good: what the cause means and how it is mended;
+//   - it passed, and something else is amiss: other Pods claim one address, or
+//     the daemon of another node needs a person;
 //   - it passed: nothing, besides hearing when that changes.
 func nextStep(d *Data, s *v1alpha1.SiteStatusStatus, settings Settings) v1alpha1.NextStep {
 	n := next{d: d, s: s, settings: settings}
-	for _, rule := range []func() (v1alpha1.NextStep, bool){n.conflict, n.crd, n.multus, n.canary} {
+	for _, rule := range []func() (v1alpha1.NextStep, bool){n.conflict, n.crd, n.multus, n.canary, n.othersConflict, n.othersDaemon} {
 		if step, ok := rule(); ok {
 			return step
 		}
@@ -66,6 +68,26 @@ func (n *next) conflict() (v1alpha1.NextStep, bool) {
 	return n.kubectl("give one of the canaries another address; then run a retest", "describe", "pod", "-n", c.Namespace, c.Name), true
 }
 
+// othersConflict is about Pods that are no canaries.
+func (n *next) othersConflict() (v1alpha1.NextStep, bool) {
+	for _, claim := range n.s.Addresses.Pods {
+		if claim.Mark == v1alpha1.MarkBad {
+			return n.kubectl("it claims an address that another Pod claims: give one of them another address", "describe", "pod", "-n", claim.Namespace, claim.Name), true
+		}
+	}
+	return v1alpha1.NextStep{}, false
+}
+
+// othersDaemon is about the daemon of a node that has no canary.
+func (n *next) othersDaemon() (v1alpha1.NextStep, bool) {
+	for _, node := range n.s.Multus.Nodes {
+		if state := progress(n.d, node.Node); node.Mark == v1alpha1.MarkBad && state.Phase == rollout.Blocked {
+			return n.blocked(state, node), true
+		}
+	}
+	return v1alpha1.NextStep{}, false
+}
+
 func (n *next) crd() (v1alpha1.NextStep, bool) {
 	if n.s.Network.CRDHealthy == nil || *n.s.Network.CRDHealthy {
 		return v1alpha1.NextStep{}, false
@@ -84,38 +106,39 @@ func (n *next) multus() (v1alpha1.NextStep, bool) {
 	case ds == nil || len(n.s.Multus.Nodes) == 0 && ds.Status.DesiredNumberScheduled > 0:
 		return v1alpha1.NextStep{}, false // it may not be read, so the canary speaks alone
 	}
-	state := progress(n.d, n.badNode())
-	pod := ""
-	if len(state.Daemons) > 0 {
-		pod = state.Daemons[0].Name
-	}
+	bad := n.badNode()
+	state := progress(n.d, bad.Node)
 	if state.Phase == rollout.Blocked {
-		return n.blocked(state, pod), true
+		return n.blocked(state, bad), true
 	}
 	if state.Cause == verdict.RolloutBlockedNodeNotReady {
-		return n.kubectl("Multus cannot be ready before the node is", "describe", "node", n.badNode()), true
+		return n.kubectl("Multus cannot be ready before the node is", "describe", "node", bad.Node), true
 	}
 	return n.vlan50("Multus is not ready yet; this ends when it is", "status", "--watch", "--until", "ready"), true
 }
 
 // badNode is the node that keeps Multus from being ready.
-func (n *next) badNode() string {
+func (n *next) badNode() v1alpha1.MultusNode {
 	for _, node := range n.s.Multus.Nodes {
 		if !node.AttachReady {
-			return node.Node
+			return node
 		}
 	}
-	return ""
+	return v1alpha1.MultusNode{}
 }
 
 // blocked is what to do about a rollout that waiting cannot help.
-func (n *next) blocked(state rollout.State, pod string) v1alpha1.NextStep {
+func (n *next) blocked(state rollout.State, node v1alpha1.MultusNode) v1alpha1.NextStep {
 	namespace, name := n.d.DaemonSet.Namespace, n.d.DaemonSet.Name
-	about := evidence.Evidence{DaemonSet: n.d.DaemonSet, Pods: []corev1.Pod{{Spec: corev1.PodSpec{NodeName: n.badNode()}}}}
+	about := evidence.Evidence{DaemonSet: n.d.DaemonSet, Pods: []corev1.Pod{{Spec: corev1.PodSpec{NodeName: node.Node}}}}
+	pod := ""
+	if len(state.Daemons) > 0 {
+		pod = state.Daemons[0].Name
+	}
 	reason := cmp.Or(verdict.Advice(state.Cause, about), state.Message)
 	switch {
 	case state.Cause == verdict.RolloutOnDelete:
-		return n.kubectl(reason, "delete", "pod", "-n", namespace, cmp.Or(pod, n.podOn(n.badNode())))
+		return n.kubectl(reason, "delete", "pod", "-n", namespace, cmp.Or(pod, node.Pod))
 	case state.Cause == verdict.RolloutZeroDesired:
 		return n.kubectl(reason, "edit", "daemonset", "-n", namespace, name)
 	case pod == "":
@@ -124,15 +147,6 @@ func (n *next) blocked(state rollout.State, pod string) v1alpha1.NextStep {
 		return n.kubectl(reason, "describe", "pod", "-n", namespace, pod)
 	}
 	return n.kubectl(reason, "logs", "-n", namespace, pod, "-c", n.failing(state.Daemons), "--previous")
-}
-
-func (n *next) podOn(node string) string {
-	for _, row := range n.s.Multus.Nodes {
-		if row.Node == node {
-			return row.Pod
-		}
-	}
-	return ""
 }
 
 // failing is the container whose log tells why the daemon does not run.

@@ -6,9 +6,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/vlan50/kubectl-vlan50/pkg/api/v1alpha1"
+	"github.com/vlan50/kubectl-vlan50/pkg/canary"
 	"github.com/vlan50/kubectl-vlan50/pkg/evidence"
 	"github.com/vlan50/kubectl-vlan50/pkg/rollout"
 )
@@ -81,6 +83,8 @@ func TestMultus(t *testing.T) {
 					young.State.Running.StartedAt = ago(10 * time.Second)
 					p.Status.Conditions[0].Status = ready
 				})
+				// That its conf was written does not help.
+				w.Logs["daemon-node-a"] = logOf("containerd://node-a", true)
 			},
 			"rollout", v1alpha1.MarkBad, "crash-loops, and runs for the moment: exit code 1, 4 restarts", false,
 			"kubectl logs -n kube-system kube-multus-ds-node-a -c kube-multus --previous",
@@ -342,5 +346,66 @@ func TestGapsAreInTheDocument(t *testing.T) {
 	s := Summarize(w.Data, now(), Settings{}).Status
 	if len(s.Unreadable) != 1 || s.Unreadable[0].Section != v1alpha1.SectionCanary {
 		t.Errorf("got %+v", s.Unreadable)
+	}
+}
+
+// TestVerdictThatMayStillChange: what waiting may change is no verdict yet.
+func TestVerdictThatMayStillChange(t *testing.T) {
+	t.Parallel()
+	fails := func(w *world, age time.Duration) {
+		w.change(func(p *corev1.Pod) {
+			p.CreationTimestamp = ago(age)
+			p.Annotations = map[string]string{
+				canary.AttemptAnnot: "1", "k8s.v1.cni.cncf.io/networks": p.Annotations["k8s.v1.cni.cncf.io/networks"],
+			}
+			p.Status = corev1.PodStatus{Phase: corev1.PodPending}
+		})
+		e := w.evidence()
+		failed := added(&e.Pods[0], "eth0", "", "")
+		failed.FirstTimestamp, failed.LastTimestamp, failed.EventTime = ago(5*time.Second), ago(5*time.Second), metav1.MicroTime{}
+		failed.Type, failed.Reason, failed.Source.Component = corev1.EventTypeWarning, "FailedCreatePodSandBox", "kubelet"
+		failed.Message = `Failed to create pod sandbox: rpc error: code = Unknown desc = failed to setup network for sandbox "5c": plugin type="multus-shim" name="multus-cni-network" failed (add): CmdAdd (shim): CNI request failed with status 400: 'ContainerID:"5c" ERRORED: error configuring pod [downloads/vlan50-canary] networking: [downloads/vlan50-canary/x:vlan50]: error adding container to network "vlan50": Link not found'`
+		e.Events = []corev1.Event{failed}
+	}
+	w := healthy(t)
+	fails(w, 20*time.Second)
+	s := Summarize(w.Data, now(), Settings{}).Status
+	c := s.Canaries[0]
+	if c.State != v1alpha1.StateInconclusive || c.Cause != "attempt-in-progress" || !strings.Contains(c.Message, "so far: fail") {
+		t.Errorf("got %s (%s): %s", c.State, c.Cause, c.Message)
+	}
+	if got := strings.Join(c.Changes, "; "); !strings.Contains(got, "nothing is recorded yet") {
+		t.Errorf("changes %q", got)
+	}
+	if !strings.HasPrefix(s.Next.Command, "kubectl vlan50 status --watch") {
+		t.Errorf("next is %q", s.Next.Command)
+	}
+	w = healthy(t)
+	fails(w, time.Hour)
+	if c := Summarize(w.Data, now(), Settings{}).Status.Canaries[0]; c.Cause == "attempt-in-progress" {
+		t.Errorf("a run that was killed an hour ago is waited for: %s", c.Message)
+	}
+}
+
+// TestTroubleOfOthers: the canary passed, and something else needs a person.
+func TestTroubleOfOthers(t *testing.T) {
+	t.Parallel()
+	ask := `[{"name":"vlan50","namespace":"downloads","ips":["192.0.2.50/24"]}]`
+	w := healthy(t)
+	w.Pods = append(w.Pods, user("one", ask, "192.0.2.50", corev1.PodRunning), user("two", ask, "192.0.2.50", corev1.PodRunning))
+	s := Summarize(w.Data, now(), Settings{}).Status
+	if s.State != v1alpha1.StateFreshPass || s.Next.Command != "kubectl describe pod -n media one" {
+		t.Errorf("two others claim one address: %s, next is %q", s.State, s.Next.Command)
+	}
+	w = healthy(t)
+	w.share(func(e *evidence.Evidence) {
+		broken := *daemon("node-b", "aaaa")
+		crashing(&broken)
+		e.Pods = append(e.Pods, broken)
+		e.DaemonSets[0].Status.DesiredNumberScheduled = 2
+	})
+	s = Summarize(w.Data, now(), Settings{}).Status
+	if s.State != v1alpha1.StateFreshPass || s.Next.Command != "kubectl logs -n kube-system kube-multus-ds-node-b -c kube-multus --previous" {
+		t.Errorf("the daemon of another node crash-loops: %s, next is %q", s.State, s.Next.Command)
 	}
 }

@@ -5,12 +5,12 @@ import (
 	"sync"
 	"time"
 
-	nadv1 "github.com/k8snetworkplumbingwg/network-attachment-definition-client/pkg/apis/k8s.cni.cncf.io/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/vlan50/kubectl-vlan50/pkg/cluster"
+	"github.com/vlan50/kubectl-vlan50/pkg/multus"
 )
 
 // rescan is how often all Pods are looked through where they may be listed and
@@ -168,8 +168,8 @@ func slim(meta *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
 	kept := &metav1.PartialObjectMetadata{TypeMeta: meta.TypeMeta, ObjectMeta: metav1.ObjectMeta{
 		Namespace: meta.Namespace, Name: meta.Name, UID: meta.UID, ResourceVersion: meta.ResourceVersion,
 	}}
-	if networks := meta.Annotations[nadv1.NetworkAttachmentAnnot]; networks != "" {
-		kept.Annotations = map[string]string{nadv1.NetworkAttachmentAnnot: networks}
+	if multus.AsksForNetworks(meta.Annotations) {
+		kept.Annotations = networksOf(meta.Annotations)
 	}
 	if label, ok := meta.Labels[CanaryLabel]; ok {
 		kept.Labels = map[string]string{CanaryLabel: label}

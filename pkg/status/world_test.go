@@ -112,6 +112,29 @@ func (w *world) share(change func(*evidence.Evidence)) {
 	}
 }
 
+// daemonNotReady makes the daemon's container wait for its first restart.
+func (w *world) daemonNotReady() {
+	w.share(func(e *evidence.Evidence) {
+		for i := range e.Pods {
+			if pod := &e.Pods[i]; pod.Namespace == "kube-system" {
+				for j := range pod.Status.Conditions {
+					if pod.Status.Conditions[j].Type == corev1.PodReady {
+						pod.Status.Conditions[j].Status = corev1.ConditionFalse
+					}
+				}
+			}
+		}
+	})
+}
+
+// hideNetworkAndGuard is a user who may not read them.
+func (w *world) hideNetworkAndGuard() {
+	e := w.evidence()
+	e.Networks, e.ConfigMaps = nil, nil
+	delete(e.Collected, evidence.Networks)
+	delete(e.Collected, evidence.ConfigMaps)
+}
+
 // noCanary takes the canary away.
 func (w *world) noCanary() {
 	e := w.evidence()

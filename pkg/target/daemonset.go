@@ -2,6 +2,7 @@ package target
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +13,16 @@ import (
 
 	"github.com/vlan50/kubectl-vlan50/pkg/evidence"
 )
+
+// ErrNoDaemonSet: all DaemonSets were looked at that could be Multus', and none is.
+var ErrNoDaemonSet = errors.New("no Multus DaemonSet")
+
+// absent says so in the words of its place.
+type absent string
+
+func (a absent) Error() string { return string(a) }
+
+func (a absent) Is(err error) bool { return err == ErrNoDaemonSet }
 
 // FindDaemonSet gives the Multus DaemonSet. One that the user named must be
 // there. The default one is looked for by its labels and image where it is not,
@@ -32,13 +43,14 @@ func FindDaemonSet(ctx context.Context, client appsv1client.DaemonSetsGetter, se
 	case !apierrors.IsNotFound(err):
 		return ref, "", fmt.Errorf("reading DaemonSet %s: %w", ref, err)
 	case explicit:
-		return ref, "", fmt.Errorf("there is no DaemonSet %s: name the Multus one with --daemonset NAMESPACE/NAME", ref)
+		return ref, "", absent(fmt.Sprintf("there is no DaemonSet %s: name the Multus one with --daemonset NAMESPACE/NAME", ref))
 	}
 	return lookUp(ctx, client, ref)
 }
 
 func lookUp(ctx context.Context, client appsv1client.DaemonSetsGetter, missing evidence.Ref) (evidence.Ref, string, error) {
 	list, err := client.DaemonSets(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	everywhere := err == nil
 	if apierrors.IsForbidden(err) {
 		list, err = client.DaemonSets(missing.Namespace).List(ctx, metav1.ListOptions{})
 	}
@@ -55,7 +67,11 @@ func lookUp(ctx context.Context, client appsv1client.DaemonSetsGetter, missing e
 	}
 	switch len(candidates) {
 	case 0:
-		return missing, "", fmt.Errorf("there is no DaemonSet %s and none that looks like Multus: name it with --daemonset NAMESPACE/NAME", missing)
+		none := absent(fmt.Sprintf("there is no DaemonSet %s and none that looks like Multus: name it with --daemonset NAMESPACE/NAME", missing))
+		if !everywhere {
+			return missing, "", errors.New(string(none))
+		}
+		return missing, "", none
 	case 1:
 		return candidates[0], fmt.Sprintf("there is no DaemonSet %s; taking %s, which runs Multus", missing, candidates[0]), nil
 	}
