@@ -183,6 +183,10 @@ func (r *Rollback) deletePod(ctx context.Context, pod *corev1.Pod) error {
 			break
 		}
 	}
+	if err == nil {
+		return fmt.Errorf("the Pod %s/%s is being deleted, and node %s does not say that it has ended: look at the node; it ends the Pod once it answers",
+			pod.Namespace, pod.Name, pod.Spec.NodeName)
+	}
 	return fmt.Errorf("the Pod %s/%s could not be deleted (%w); the node ends it by itself after %s: delete it with kubectl",
 		pod.Namespace, pod.Name, err, time.Duration(ptr.Deref(pod.Spec.ActiveDeadlineSeconds, 0))*time.Second)
 }

@@ -56,7 +56,7 @@ func TestStatusWithPartialRights(t *testing.T) {
 		"daemonsets":                     {v1alpha1.SectionMultus, "get daemonsets.apps in namespace kube-system", v1alpha1.StateUnknown},
 		"controllerrevisions":            {v1alpha1.SectionMultus, "list controllerrevisions.apps in namespace kube-system", v1alpha1.StateUnknown},
 		"pods/log":                       {v1alpha1.SectionMultus, "get pods/log in namespace kube-system", v1alpha1.StateFreshPass},
-		"nodes":                          {v1alpha1.SectionFreshness, "get nodes in all namespaces", v1alpha1.StateFreshPass},
+		"nodes":                          {v1alpha1.SectionFreshness, "get nodes in all namespaces", v1alpha1.StateUnknown},
 		"customresourcedefinitions":      {v1alpha1.SectionNetwork, "get customresourcedefinitions.apiextensions.k8s.io in all namespaces", v1alpha1.StateFreshPass},
 		"applications":                   {v1alpha1.SectionArgoCD, "list applications.argoproj.io in all namespaces", v1alpha1.StateFreshPass},
 	} {

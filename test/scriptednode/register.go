@@ -2,6 +2,7 @@ package scriptednode
 
 import (
 	"context"
+	"encoding/hex"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -56,6 +57,7 @@ func nodeStatus(name string, port int32) corev1.NodeStatus {
 		DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: port}},
 		NodeInfo: corev1.NodeSystemInfo{
 			OperatingSystem: "linux", Architecture: "amd64",
+			BootID:         "7b1d6a0c-52f4-4d4c-9a53-" + hex.EncodeToString([]byte(name + "000000")[:6]),
 			KubeletVersion: "v1.37.2", ContainerRuntimeVersion: "containerd://2.1.4-k3s1",
 		},
 	}
