@@ -85,7 +85,7 @@ func exitCode(err error) int {
 		return exitUsage
 	case errors.As(err, &refusal):
 		return exitRefused
-	case errors.As(err, &signal) && signal.signal == syscall.SIGTERM:
+	case errors.As(err, &signal) && (signal.signal == syscall.SIGTERM || signal.signal == syscall.SIGHUP):
 		return exitTerminated
 	case errors.As(err, &interruption), errors.As(err, &signal), errors.Is(err, context.Canceled):
 		return exitInterrupted

@@ -197,6 +197,7 @@ func (o *RetestOptions) findDaemonSet(ctx context.Context, setting string) (evid
 
 // Run retests and prints the verdict.
 func (o *RetestOptions) Run(ctx context.Context) error {
+	surviveBrokenPipe()
 	if o.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, o.Timeout, canary.ErrDeadline)

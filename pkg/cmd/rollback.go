@@ -167,6 +167,7 @@ func (f *RollbackFlags) consumers() (objects []rollback.Object, notes []string, 
 
 // Run does what was asked for and prints the result.
 func (o *RollbackOptions) Run(ctx context.Context) error {
+	surviveBrokenPipe()
 	if o.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, o.Timeout, canary.ErrDeadline)

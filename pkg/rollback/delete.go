@@ -91,11 +91,6 @@ func (r *Rollback) othersLast(ctx context.Context) error {
 
 // deleteStep deletes exactly the object of the plan and waits until it is gone.
 func (r *Rollback) deleteStep(ctx context.Context, object Object) (string, error) {
-	if object.Name == networkCRD && !object.Deleting {
-		if err := r.othersLast(ctx); err != nil {
-			return "", err
-		}
-	}
 	for {
 		live, err := r.Clients.objects(object).Get(ctx, object.Name, metav1.GetOptions{})
 		switch {
@@ -104,14 +99,18 @@ func (r *Rollback) deleteStep(ctx context.Context, object Object) (string, error
 		case err != nil && cluster.Answered(err):
 			return "", fmt.Errorf("reading %s: %w", object, err)
 		case err == nil && live.GetUID() != object.UID:
-			return "", failf("find out who creates it, then run the same command again",
-				"another %s (UID %s) was created meanwhile: it is left alone", object, live.GetUID())
+			return "", anew(object, live.GetUID())
 		case err == nil:
 			if err = r.save(live, object); err != nil {
 				return "", fmt.Errorf("saving %s on this machine before it is deleted: %w", object, err)
 			}
 			if live.GetDeletionTimestamp() != nil {
 				return r.waitGone(ctx, object)
+			}
+			if object.Name == networkCRD {
+				if err := r.othersLast(ctx); err != nil {
+					return "", err
+				}
 			}
 			if err = r.deleteOnce(ctx, object, false); err == nil {
 				return r.waitGone(ctx, object)
@@ -125,6 +124,12 @@ func (r *Rollback) deleteStep(ctx context.Context, object Object) (string, error
 			return "", err
 		}
 	}
+}
+
+// anew is a failure: somebody brings back what goes.
+func anew(object Object, uid types.UID) error {
+	return failf("find out who creates it, then run the same command again",
+		"another %s (UID %s) was created meanwhile: it is left alone", object, uid)
 }
 
 // passing are refusals that the next look answers.
@@ -159,8 +164,10 @@ func (r *Rollback) waitGone(ctx context.Context, object Object) (string, error) 
 	for {
 		now := mirror.One()
 		switch {
-		case mirror.Synced() && (now == nil || now.GetUID() != object.UID):
+		case mirror.Synced() && now == nil:
 			return "deleted, and gone", nil
+		case mirror.Synced() && now.GetUID() != object.UID:
+			return "", anew(object, now.GetUID())
 		case now != nil:
 			r.waitf(StepDelete, "waiting for %s to be gone: %s", object, r.heldBy(ctx, object, now))
 		case mirror.Err() != nil:

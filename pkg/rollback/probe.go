@@ -70,10 +70,22 @@ func judgeProbe(s scene, image string) probed {
 		return probed{trouble: t, reason: "the probe did not run: " + t.text}
 	case noTrouble:
 	}
+	if s.since > probePatience && sandboxMissing(s.pod) {
+		t := trouble{sandboxTrouble, "none was made within " + probePatience.String()}
+		return probed{trouble: t, reason: "an ordinary Pod gets no sandbox: " + t.text}
+	}
 	if s.since > probePatience {
 		return probed{reason: "an ordinary Pod did not get Ready within " + probePatience.String() + ": " + stateOf(s.pod)}
 	}
 	return probed{}
+}
+
+// sandboxMissing reports whether the kubelet says that the Pod has no sandbox with
+// a network. Nobody need have said why: a plugin may hang.
+func sandboxMissing(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReadyToStartContainers && c.Status == corev1.ConditionFalse
+	})
 }
 
 // lateWord lists the Pod's events once more.

@@ -33,8 +33,10 @@ func (r *Rollback) required(s State) []cluster.Right {
 	}
 	for _, object := range s.planned() {
 		right := cluster.Right{Group: object.Kind.Group, Resource: object.Kind.Resource, Namespace: object.Namespace}
-		right.Verb = "delete"
-		add(right)
+		// It is read and saved before, and waited for after it.
+		for _, right.Verb = range []string{"get", "list", "delete"} {
+			add(right)
+		}
 		if markable(object) {
 			right.Verb = "patch"
 			add(right)

@@ -184,6 +184,9 @@ func (r *Rollback) locked(ctx context.Context) error {
 	if err := r.execute(ctx); err != nil {
 		return err
 	}
+	if err := r.nobodyBack(ctx); err != nil {
+		return err
+	}
 	r.result.Outcome = Done
 	r.result.Message = r.doneMessage()
 	r.result.Next = r.doneNext()
@@ -275,6 +278,46 @@ func (r *Rollback) execute(ctx context.Context) error {
 	return nil
 }
 
+// before looks at the API once more at the two deletions that may break a node:
+// that of the daemons, for nodes that have got one since, and the first of what a
+// daemon needs, for daemons that have come back.
+func (r *Rollback) before(ctx context.Context, object Object) error {
+	if set := r.state.DaemonSetObject; set != nil && set.UID == object.UID {
+		return r.stillHolds(ctx)
+	}
+	after := r.state.after()
+	if i := slices.IndexFunc(after, func(o Object) bool { return o.UID != "" && r.state.Keep[o.String()] == "" }); i >= 0 && after[i].UID == object.UID {
+		return r.nobodyBack(ctx)
+	}
+	return nil
+}
+
+// nobodyBack fails where Multus has been brought back while it was taken away.
+func (r *Rollback) nobodyBack(ctx context.Context) error {
+	var state State
+	err := r.retry(ctx, StepCheck, func() (err error) {
+		state, err = r.collect(ctx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	var back []string
+	if set := state.DaemonSetObject; set != nil {
+		back = append(back, fmt.Sprintf("%s (UID %s)", set, set.UID))
+	}
+	for _, ref := range state.Daemons {
+		back = append(back, "DaemonSet "+ref.String())
+	}
+	for _, pod := range state.DaemonPods {
+		back = append(back, pod.String())
+	}
+	if len(back) == 0 {
+		return nil
+	}
+	return failf("find out who brings it back, then run the same command again", "Multus is back: %s", join(back))
+}
+
 func progressOf(action Action) canary.Step {
 	switch action {
 	case ActionRemoveConf, ActionRecheck, ActionRestore:
@@ -295,6 +338,9 @@ func (r *Rollback) step(ctx context.Context, step Step) (string, error) {
 	case ActionMark:
 		return r.mark(ctx)
 	case ActionDelete:
+		if err := r.before(ctx, *step.Object); err != nil {
+			return "", err
+		}
 		return r.deleteStep(ctx, *step.Object)
 	case ActionRecheck:
 		return r.recheck(ctx, step.Node)

@@ -214,6 +214,8 @@ func TestRemovalStopsWhereTheFolderHasChanged(t *testing.T) {
 		"the conf was written again":        {func(h *host) { h.write("00-multus.conf", multusConf+"\n") }, true, "00-multus.conf has changed"},
 		"the primary conf was emptied":      {func(h *host) { h.write("10-flannel.conflist", "") }, true, "take over"},
 		"the primary conf is gone":          {func(h *host) { must(h.t, os.Remove(filepath.Join(h.conf, "10-flannel.conflist"))) }, true, "take over"},
+		"another conf would be first now":   {func(h *host) { h.write("05-new.conflist", flannelConf) }, true, "take over"},
+		"a hidden conf would be first now":  {func(h *host) { h.write(".new.json", "{}") }, true, "take over"},
 		"backups would land somewhere else": {func(h *host) { must(h.t, os.Symlink(h.bin, filepath.Join(h.conf, BackupDir))) }, false, BackupDir},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -232,6 +234,20 @@ func TestRemovalStopsWhereTheFolderHasChanged(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What the runtime does not read, or reads later, changes nothing.
+func TestRemovalHeedsOnlyConfsThatWouldBeFirst(t *testing.T) {
+	t.Parallel()
+	onHosts(t, func(t *testing.T, h *host) {
+		finding := Find(h.look())
+		h.write("05-new.conflist.tmp", "{")
+		h.write("99-new.conf", "{")
+		must(t, os.Mkdir(filepath.Join(h.conf, "05-folder.conf"), 0o700))
+		if done := h.remove(removal{finding: finding}); done.stopped != "" || len(done.removed) != 1 {
+			t.Errorf("%+v", done)
+		}
+	})
 }
 
 func TestConfThatHasGoneByItself(t *testing.T) {

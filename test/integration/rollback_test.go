@@ -5,6 +5,7 @@ package integration
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -289,6 +290,35 @@ func TestRollbackPodSecurity(t *testing.T) {
 	label("null")
 }
 
+// Somebody who brings the daemons back while they go is named, and nothing that
+// they need is taken from them.
+func TestRollbackWhileMultusComesBack(t *testing.T) {
+	t.Parallel()
+	s := newRollbackSite(t, ownPlane(t), "comesback")
+	sets := s.client.AppsV1().DaemonSets(s.DaemonSet.Namespace)
+	set, err := sets.Get(t.Context(), s.DaemonSet.Name, metav1.GetOptions{})
+	check(t, err)
+	plan := s.rollback("--dry-run").plan(t)
+	step := slices.IndexFunc(plan.Status.Steps, func(step v1alpha1.RollbackStep) bool {
+		return step.Action == string(rollback.ActionDelete) && strings.HasPrefix(step.Object, "DaemonSet ")
+	}) + 1
+	run := s.start("rollback", "-o", "json", "--yes")
+	run.waitFor(fmt.Sprintf("step %d of %d done", step, len(plan.Status.Steps)))
+	set.ObjectMeta = metav1.ObjectMeta{Namespace: set.Namespace, Name: set.Name, Labels: set.Labels}
+	again, err := sets.Create(t.Context(), set, metav1.CreateOptions{})
+	check(t, err)
+	run.wait().expectResult(t, 3, "failed", "Multus is back", string(again.UID))
+	left := strings.Join(s.left(), " ")
+	for _, name := range []string{"multus/role", "multus/binding", "multus/account", "network-attachment-definitions.k8s.cni.cncf.io"} {
+		if !strings.Contains(left, name) {
+			t.Errorf("%s is gone: %s are left", name, left)
+		}
+	}
+	s.checkNoPods()
+	s.rollback("--yes").expectResult(t, 0, "done")
+	s.checkGone()
+}
+
 // A rollback and a retest never run at the same time.
 func TestRollbackWaitsForNobody(t *testing.T) {
 	t.Parallel()
@@ -335,6 +365,8 @@ func TestRollbackWithThePublishedRights(t *testing.T) {
 		{atDaemon, "", "pods", "create"},
 		{atDaemon, "", "pods/log", "get"},
 		{atDaemon, "apps", "daemonsets", "delete"},
+		{atDaemon, "apps", "daemonsets", "get"},
+		{atCanary, "k8s.cni.cncf.io", "network-attachment-definitions", "get"},
 		{atCanary, "k8s.cni.cncf.io", "network-attachment-definitions", "delete"},
 		{anywhere, "rbac.authorization.k8s.io", "clusterrolebindings", "delete"},
 		{anywhere, "apiextensions.k8s.io", "customresourcedefinitions", "delete"},

@@ -25,7 +25,31 @@ keep() {
   flush "$to.sha256"
 }
 
-# The conf that takes over must still be the one that was judged.
+# first is the conf that a runtime would take without those in $ITEMS, in its
+# order: that of the bytes of their names.
+first() {
+  best=
+  for file in ./* ./.*; do
+    name=${file#./}
+    case $name in
+    *.conf | *.conflist | *.json) ;;
+    *) continue ;;
+    esac
+    case " $ITEMS " in
+    *" $name:"*) continue ;;
+    esac
+    if [ -d "$file" ] && [ ! -L "$file" ] || [ ! -e "$file" ] && [ ! -L "$file" ]; then
+      continue
+    fi
+    if [ -z "$best" ] || expr "x$name" \< "x$best" >/dev/null; then
+      best=$name
+    fi
+  done
+}
+
+# The conf that takes over must still be the one that was judged, and first.
+first
+[ "$best" = "$PRIMARY" ] || stop primary
 [ -f "./$PRIMARY" ] && [ "$(sum "./$PRIMARY")" = "$PRIMARY_SHA256" ] || stop primary
 
 for item in $ITEMS; do
