@@ -3,8 +3,10 @@
 package integration
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -140,6 +142,7 @@ func TestRollbackInterrupted(t *testing.T) {
 	}{
 		"Ctrl-C while it looks":    {syscall.SIGINT, 130, "Pending, ContainerCreating", 0, []string{"nothing was changed"}},
 		"SIGTERM in a probe":       {syscall.SIGTERM, 143, "waiting for an ordinary Pod", 1, []string{"step 1 is done", "step 2 (node node-a-interrupted", "run the same command again"}},
+		"hang-up in a probe":       {syscall.SIGHUP, 143, "waiting for an ordinary Pod", 1, []string{"step 1 is done", "run the same command again"}},
 		"Ctrl-C between deletions": {syscall.SIGINT, 130, "step 5 of 14 done", 5, []string{"is not", "run the same command again"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -163,6 +166,29 @@ func TestRollbackInterrupted(t *testing.T) {
 			s.restore()
 		})
 	}
+}
+
+// Nobody reads the progress any more: the run goes on to its end.
+func TestRollbackWithoutAReader(t *testing.T) {
+	t.Parallel()
+	s := newRollbackSite(t, ownPlane(t), "reader")
+	said, say, err := os.Pipe()
+	check(t, err)
+	var stdout lockedBuffer
+	cmd := s.command("rollback", "-o", "json", "--yes")
+	cmd.Stdout, cmd.Stderr = &stdout, say
+	check(t, cmd.Start())
+	check(t, say.Close())
+	for lines := bufio.NewScanner(said); lines.Scan() && !strings.Contains(lines.Text(), "waiting for an ordinary Pod"); {
+		t.Log(lines.Text())
+	}
+	check(t, said.Close())
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("the run ended with %v", err)
+	}
+	outcome{stdout: stdout.String()}.expectResult(t, 0, "done")
+	s.checkGone()
+	s.checkNoPods()
 }
 
 // checkPartialResult checks the document of a run that was ended from outside.
