@@ -36,32 +36,35 @@ func cgroupMounts() (v1, v2 []string, err error) {
 	return v1, v2, lines.Err()
 }
 
-// makeCgroups makes the lab's folder in every hierarchy. The kubelet refuses a
+// makeCgroup makes a node's folder in every hierarchy. The kubelet refuses a
 // cgroup root that is not there or lacks a controller.
-func makeCgroups() error {
+func makeCgroup(name string) error {
 	v1, v2, err := cgroupMounts()
 	if err != nil {
 		return err
 	}
+	folder := node.CgroupFolder(name)
 	for _, mount := range slices.Concat(v1, v2) {
-		if err := os.Mkdir(filepath.Join(mount, node.CgroupName), 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		if err := os.MkdirAll(filepath.Join(mount, folder), 0o755); err != nil {
 			return fmt.Errorf("making the lab's cgroup: %w", err)
 		}
 	}
 	for _, mount := range v1 {
-		if err := copyCPUSet(mount); err != nil {
+		if err := copyCPUSet(mount, folder); err != nil {
 			return err
 		}
 	}
 	for _, mount := range v2 {
 		passControllers(mount)
-		passControllers(filepath.Join(mount, node.CgroupName))
+		passControllers(filepath.Join(mount, filepath.Dir(folder)))
+		passControllers(filepath.Join(mount, folder))
 	}
 	return nil
 }
 
-// copyCPUSet gives a v1 cpuset its parent's values; empty ones take no process.
-func copyCPUSet(mount string) error {
+// copyCPUSet gives the folders of a v1 cpuset, from the outer to the inner, their
+// parent's values; empty ones take no process.
+func copyCPUSet(mount, folder string) error {
 	for _, name := range []string{"cpuset.mems", "cpuset.cpus"} {
 		value, err := os.ReadFile(filepath.Join(mount, name))
 		if errors.Is(err, fs.ErrNotExist) {
@@ -70,8 +73,10 @@ func copyCPUSet(mount string) error {
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(mount, node.CgroupName, name), value, 0o644); err != nil {
-			return err
+		for _, dir := range []string{filepath.Dir(folder), folder} {
+			if err := os.WriteFile(filepath.Join(mount, dir, name), value, 0o644); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -89,14 +94,14 @@ func passControllers(dir string) {
 	}
 }
 
-// removeCgroups removes the lab's folders, the deepest first.
-func removeCgroups() error {
+// removeCgroups removes a folder of every hierarchy, the deepest below it first.
+func removeCgroups(folder string) error {
 	v1, v2, err := cgroupMounts()
 	if err != nil {
 		return err
 	}
 	for _, mount := range slices.Concat(v1, v2) {
-		if err := removeCgroup(filepath.Join(mount, node.CgroupName)); err != nil {
+		if err := removeCgroup(filepath.Join(mount, folder)); err != nil {
 			return err
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"github.com/vlan50/kubectl-vlan50/test/lab/node"
 )
 
 // dieWithin is far above what the kernel takes to end all the lab's processes.
@@ -43,7 +45,7 @@ func Down(progress io.Writer) error {
 // clean removes what outlives the lab's processes. Mounts, links and namespaces
 // do not: they went with the last of them.
 func (l *Lab) clean() error {
-	return errors.Join(removeCgroups(), os.RemoveAll(l.dir), os.RemoveAll(l.failedDir()), removeFile(l.dir+".up"))
+	return errors.Join(removeCgroups(node.CgroupName), os.RemoveAll(l.dir), os.RemoveAll(l.failedDir()), removeFile(l.dir+".up"))
 }
 
 func removeFile(path string) error {

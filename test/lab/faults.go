@@ -5,8 +5,6 @@ package lab
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -61,30 +59,6 @@ func (l *Lab) MendSwitch(ctx context.Context) error {
 	)
 }
 
-// ReadNode reads a file of the node.
-func (l *Lab) ReadNode(path string) (string, error) {
-	data, err := os.ReadFile(l.path(path))
-	return string(data), err
-}
-
-// WriteNode writes a file of the node in place, as Multus and k3s write theirs.
-func (l *Lab) WriteNode(path, content string) error {
-	return os.WriteFile(l.path(path), []byte(content), 0o600)
-}
-
-// RenameNode renames a file of the node.
-func (l *Lab) RenameNode(from, to string) error {
-	return os.Rename(l.path(from), l.path(to))
-}
-
-// RemoveNode removes a file of the node, or does nothing.
-func (l *Lab) RemoveNode(path string) error {
-	if err := os.Remove(l.path(path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
-}
-
 // RemovePlugins takes away the plugins that k3s does not ship, as on a node
 // where no Multus ever ran.
 func (l *Lab) RemovePlugins() error {
@@ -92,14 +66,6 @@ func (l *Lab) RemovePlugins() error {
 		if err := l.RemoveNode(filepath.Join(node.BinDir, name)); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// InNode runs a command in the node to its end.
-func (l *Lab) InNode(ctx context.Context, argv ...string) error {
-	if out, err := l.NodeCommand(ctx, argv...).CombinedOutput(); err != nil {
-		return fmt.Errorf("in the node: %s: %w: %s", strings.Join(argv, " "), err, strings.TrimSpace(string(out)))
 	}
 	return nil
 }

@@ -11,9 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"time"
-
-	"github.com/vlan50/kubectl-vlan50/test/lab/node"
 )
 
 //go:embed manifests/*.yaml
@@ -28,9 +25,6 @@ const (
 	manifestGuard     = "50-guard.yaml"
 	manifestCanary    = "60-canary.yaml"
 )
-
-// multusWithin is how long the first start of Multus may take.
-const multusWithin = 2 * time.Minute
 
 // Manifest is the path of a manifest with the digests of this lab's images.
 func (l *Lab) Manifest(name string) string { return filepath.Join(l.dir, "manifests", name) }
@@ -80,22 +74,6 @@ func (l *Lab) install(ctx context.Context, progress io.Writer) error {
 	}
 	_, err := l.Kubectl(ctx, "apply", "-f", l.CanaryManifest())
 	return err
-}
-
-// WaitConf waits until Multus has written its CNI conf.
-func (l *Lab) WaitConf(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, multusWithin)
-	defer cancel()
-	for {
-		if info, err := os.Stat(l.path(node.MultusConf)); err == nil && info.Size() > 0 {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("no %s from Multus: %w", node.MultusConf, context.Cause(ctx))
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
 }
 
 // Kubectl runs the lab's kubectl against it and gives its standard output.

@@ -29,6 +29,12 @@ func TestLeavesNothing(t *testing.T) {
 		do   func(*testing.T)
 	}{
 		{"up and down", func(t *testing.T) { t.Helper(); up(t) }},
+		{"two nodes", func(t *testing.T) {
+			t.Helper()
+			if _, err := up(t).Join(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}},
 		{"the lab crashed", crash},
 		{"the start was interrupted", interruptStart},
 	} {

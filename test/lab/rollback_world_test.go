@@ -4,6 +4,7 @@ package lab_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -37,11 +38,16 @@ type undone struct {
 // rollBack runs the tool with a home of the test's own.
 func rollBack(ctx context.Context, t *testing.T, l *lab.Lab, home string, args ...string) undone {
 	t.Helper()
-	var u undone
-	u.stdout, u.stderr, u.code = runTool(ctx, t, l, home, append([]string{"rollback", "--output", "json"}, args...)...)
-	if u.stdout != "" {
-		if err := json.Unmarshal([]byte(u.stdout), &u.document); err != nil {
-			t.Fatalf("the tool did not print one JSON document: %v\n%s", err, u.stdout)
+	stdout, stderr, code := runTool(ctx, t, l, home, append([]string{"rollback", "--output", "json"}, args...)...)
+	return newUndone(t, stdout, stderr, code)
+}
+
+func newUndone(t *testing.T, stdout, stderr string, code int) undone {
+	t.Helper()
+	u := undone{code: code, stdout: stdout, stderr: stderr}
+	if stdout != "" {
+		if err := json.Unmarshal([]byte(stdout), &u.document); err != nil {
+			t.Fatalf("the tool did not print one JSON document: %v\n%s", err, stdout)
 		}
 	}
 	return u
@@ -244,7 +250,9 @@ func noPods(ctx context.Context, t *testing.T, l *lab.Lab) {
 
 // running is a rollback that goes on while the test acts.
 type running struct {
-	cmd   *exec.Cmd
+	cmd    *exec.Cmd
+	stdout bytes.Buffer
+
 	mu    sync.Mutex
 	lines []string
 	more  chan struct{}
@@ -257,8 +265,9 @@ func begin(ctx context.Context, t *testing.T, l *lab.Lab, home string) *running 
 	cmd := toolCommand(ctx, t, l, home, "rollback", "--output", "json", "--yes")
 	stderr, err := cmd.StderrPipe()
 	must(t, err)
-	must(t, cmd.Start())
 	r := &running{cmd: cmd, more: make(chan struct{}, 1), done: make(chan struct{})}
+	cmd.Stdout = &r.stdout
+	must(t, cmd.Start())
 	go func() {
 		defer close(r.done)
 		for lines := bufio.NewScanner(stderr); lines.Scan(); {
@@ -323,6 +332,16 @@ func must(t *testing.T, err error) {
 // checkUntouched checks that the site is as before.
 func checkUntouched(ctx context.Context, t *testing.T, l *lab.Lab) {
 	t.Helper()
+	checkObjects(ctx, t, l)
+	if _, err := l.ReadNode(node.MultusConf); err != nil {
+		t.Errorf("the Multus conf is gone: %v", err)
+	}
+	noPods(ctx, t, l)
+}
+
+// checkObjects checks that every object of the site is there.
+func checkObjects(ctx context.Context, t *testing.T, l *lab.Lab) {
+	t.Helper()
 	for _, args := range [][]string{
 		{"daemonset", "--namespace", lab.SystemNamespace, lab.DaemonSetName},
 		{"configmap", "--namespace", lab.SystemNamespace, lab.DaemonConfig},
@@ -333,8 +352,4 @@ func checkUntouched(ctx context.Context, t *testing.T, l *lab.Lab) {
 	} {
 		kubectl(ctx, t, l, append([]string{"get"}, args...)...)
 	}
-	if _, err := l.ReadNode(node.MultusConf); err != nil {
-		t.Errorf("the Multus conf is gone: %v", err)
-	}
-	noPods(ctx, t, l)
 }

@@ -17,8 +17,10 @@ import (
 )
 
 // Services lists the node's services in the order of their start.
-func (l *Lab) Services(ctx context.Context) ([]node.ServiceStatus, error) {
-	body, err := l.control(ctx, http.MethodGet, "/services")
+func (n Node) Services(ctx context.Context) ([]node.ServiceStatus, error) {
+	ctx, cancel := context.WithTimeout(ctx, callWithin)
+	defer cancel()
+	body, err := n.control(ctx, http.MethodGet, "/services")
 	if err != nil {
 		return nil, err
 	}
@@ -30,35 +32,35 @@ func (l *Lab) Services(ctx context.Context) ([]node.ServiceStatus, error) {
 }
 
 // StartService starts a service that is not running.
-func (l *Lab) StartService(ctx context.Context, name string) error {
-	return l.service(ctx, name, "start")
+func (n Node) StartService(ctx context.Context, name string) error {
+	return n.service(ctx, name, "start")
 }
 
 // StopService ends a service in good order.
-func (l *Lab) StopService(ctx context.Context, name string) error {
-	return l.service(ctx, name, "stop")
+func (n Node) StopService(ctx context.Context, name string) error {
+	return n.service(ctx, name, "stop")
 }
 
 // KillService ends a service without a chance to say goodbye.
-func (l *Lab) KillService(ctx context.Context, name string) error {
-	return l.service(ctx, name, "kill")
+func (n Node) KillService(ctx context.Context, name string) error {
+	return n.service(ctx, name, "kill")
 }
 
-func (l *Lab) service(ctx context.Context, name, action string) error {
-	if _, err := l.control(ctx, http.MethodPost, "/services/"+name+"/"+action); err != nil {
+func (n Node) service(ctx context.Context, name, action string) error {
+	ctx, cancel := context.WithTimeout(ctx, callWithin)
+	defer cancel()
+	if _, err := n.control(ctx, http.MethodPost, "/services/"+name+"/"+action); err != nil {
 		return fmt.Errorf("%s %s: %w", action, name, err)
 	}
 	return nil
 }
 
-// control talks to the node over the socket in its state folder.
-func (l *Lab) control(ctx context.Context, method, path string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, callWithin)
-	defer cancel()
+// control talks to the node over the socket in the state folder.
+func (n Node) control(ctx context.Context, method, path string) ([]byte, error) {
 	client := http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(l.dir, node.ControlSocket))
+			return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(n.dir, node.ControlSocket(n.name)))
 		},
 	}}
 	request, err := http.NewRequestWithContext(ctx, method, "http://lab"+path, http.NoBody)

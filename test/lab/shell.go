@@ -12,15 +12,6 @@ import (
 	"github.com/vlan50/kubectl-vlan50/test/lab/node"
 )
 
-// NodeCommand is a command inside the node: its files, processes and network.
-func (l *Lab) NodeCommand(ctx context.Context, argv ...string) *exec.Cmd {
-	args := []string{"--target", strconv.Itoa(l.pid), "--mount", "--pid", "--net", "--ipc", "--uts", "--"}
-	cmd := exec.CommandContext(ctx, "nsenter", append(args, argv...)...)
-	cmd.Env = append(node.Environment(), "TERM="+os.Getenv("TERM"), "KUBECONFIG="+node.InnerKubeconfig)
-	cmd.Dir = "/"
-	return cmd
-}
-
 // Shell is a shell on the host, or a command there, that reaches the lab: with
 // its network, its kubeconfig and its kubectl.
 func (l *Lab) Shell(ctx context.Context, argv ...string) *exec.Cmd {

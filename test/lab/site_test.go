@@ -19,7 +19,7 @@ import (
 // unpacked is a lab whose manifests are written and whose node is not there.
 func unpacked(t *testing.T) *Lab {
 	t.Helper()
-	l := &Lab{dir: t.TempDir()}
+	l := &Lab{Node{dir: t.TempDir()}}
 	references := map[string]string{}
 	for _, img := range images(nil) {
 		references[img.name] = imagePrefix + img.name + "@sha256:" + strings.Repeat("0", 64)

@@ -121,7 +121,7 @@ func (l *Lab) writeConfig(config node.Config) error {
 
 // boot starts the node and sets up the reference site on it.
 func (l *Lab) boot(ctx context.Context, references map[string]string, progress io.Writer) (err error) {
-	if err := makeCgroups(); err != nil {
+	if err := makeCgroup(node.Name); err != nil {
 		return err
 	}
 	defer func() {
@@ -151,7 +151,7 @@ func (l *Lab) failedDir() string { return l.dir + "-failed-start" }
 // endAfterFailure takes a half-started lab down. Where it was not interrupted,
 // its logs are kept.
 func (l *Lab) endAfterFailure(ctx context.Context) error {
-	err := errors.Join(l.kill(), removeCgroups())
+	err := errors.Join(l.kill(), removeCgroups(node.CgroupName))
 	if ctx.Err() == nil && os.Rename(filepath.Join(l.dir, node.LogDir), l.failedDir()) == nil {
 		err = errors.Join(err, fmt.Errorf("the logs are in %s", l.failedDir()))
 	}
@@ -184,7 +184,7 @@ func (l *Lab) startNode(ctx context.Context, progress io.Writer) (leash *os.File
 		return nil, err
 	}
 	defer log.Close()
-	cmd := node.Command(l.dir, listener, held, say)
+	cmd := node.Command(l.dir, held, say, listener)
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("making the lab's namespaces: %w", err)

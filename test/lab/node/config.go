@@ -58,7 +58,8 @@ disabled_plugins = ["io.containerd.internal.v1.opt"]
 
 // kubeletConfig lets the kubelet run on any host: cgroup v1 or v2, swap or
 // not, a full disk or not.
-const kubeletConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
+func kubeletConfig(cgroup string) string {
+	return `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 authentication:
   anonymous: {enabled: true}
@@ -66,7 +67,7 @@ authentication:
 authorization: {mode: AlwaysAllow}
 cgroupDriver: cgroupfs
 clusterDNS: [192.0.2.202]
-cgroupRoot: ` + cgroupFolder + `
+cgroupRoot: ` + cgroup + `
 containerRuntimeEndpoint: unix://` + containerd + `
 evictionHard: {imagefs.available: "0%", imagefs.inodesFree: "0%", memory.available: "0%", nodefs.available: "0%", nodefs.inodesFree: "0%"}
 failCgroupV1: false
@@ -76,6 +77,7 @@ makeIPTablesUtilChains: false
 nodeStatusUpdateFrequency: 5s
 resolvConf: /etc/resolv.conf
 `
+}
 
 // kubeconfigFor gives a kubeconfig of the cluster administrator. The server's
 // certificate names localhost, whatever address it is reached by.
@@ -98,29 +100,7 @@ users:
 `, server, ca, token)
 }
 
-// commands are the node's services. All but the first two need those running.
-func commands() map[string][]string {
-	return map[string][]string{
-		Containerd: {ToolDir + "/containerd", "--config=/etc/containerd.toml"},
-		APIServer: {
-			ToolDir + "/controlplane", "--dir=" + controlDir, "--bind-address=0.0.0.0", "--secure-port=443", "--",
-			"--advertise-address=" + address, "--service-cluster-ip-range=" + serviceRange, "--allow-privileged=true",
-			"--audit-log-path=" + stateDir + "/" + AuditLog, "--event-ttl=1h",
-		},
-		ControllerManager: {
-			ToolDir + "/nodeparts", "kube-controller-manager", "--kubeconfig=" + InnerKubeconfig, "--leader-elect=false",
-			"--root-ca-file=" + controlDir + "/certs/apiserver.crt",
-			"--service-account-private-key-file=" + controlDir + "/service-account.key",
-		},
-		Scheduler: {ToolDir + "/nodeparts", "kube-scheduler", "--kubeconfig=" + InnerKubeconfig, "--leader-elect=false"},
-		Kubelet: {
-			ToolDir + "/nodeparts", "kubelet", "--kubeconfig=" + InnerKubeconfig, "--config=/etc/kubelet.yaml",
-			"--hostname-override=" + Name, "--node-ip=" + address,
-		},
-	}
-}
-
-// The services of the node.
+// The services of the lab.
 const (
 	Containerd        = "containerd"
 	APIServer         = "kube-apiserver"
@@ -129,7 +109,34 @@ const (
 	Kubelet           = "kubelet"
 )
 
-// Services are all of them in the order of their start.
-func Services() []string {
-	return []string{Containerd, APIServer, ControllerManager, Scheduler, Kubelet}
+// Services are those of the first node in the order of their start.
+func Services() []string { return first.services }
+
+// command is how a service of the machine is started. All but the first two need
+// those running.
+func (m machine) command(service string) []string {
+	switch service {
+	case Containerd:
+		return []string{ToolDir + "/containerd", "--config=/etc/containerd.toml"}
+	case APIServer:
+		return []string{
+			ToolDir + "/controlplane", "--dir=" + controlDir, "--bind-address=0.0.0.0", "--secure-port=443", "--",
+			"--advertise-address=" + address, "--service-cluster-ip-range=" + serviceRange, "--allow-privileged=true",
+			"--audit-log-path=" + stateDir + "/" + AuditLog, "--event-ttl=1h",
+		}
+	case ControllerManager:
+		return []string{
+			ToolDir + "/nodeparts", "kube-controller-manager", "--kubeconfig=" + InnerKubeconfig, "--leader-elect=false",
+			"--root-ca-file=" + controlDir + "/certs/apiserver.crt",
+			"--service-account-private-key-file=" + controlDir + "/service-account.key",
+		}
+	case Scheduler:
+		return []string{ToolDir + "/nodeparts", "kube-scheduler", "--kubeconfig=" + InnerKubeconfig, "--leader-elect=false"}
+	case Kubelet:
+		return []string{
+			ToolDir + "/nodeparts", "kubelet", "--kubeconfig=" + InnerKubeconfig, "--config=/etc/kubelet.yaml",
+			"--hostname-override=" + m.name, "--node-ip=" + m.address,
+		}
+	}
+	return nil
 }

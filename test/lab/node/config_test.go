@@ -3,24 +3,18 @@
 package node
 
 import (
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 )
 
 func TestEveryServiceHasACommand(t *testing.T) {
-	got := slices.Sorted(maps.Keys(commands()))
-	want := slices.Sorted(slices.Values(Services()))
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("services and commands differ (-services +commands):\n%s", diff)
-	}
-	for name, argv := range commands() {
-		if !strings.HasPrefix(argv[0], ToolDir+"/") {
-			t.Errorf("%s runs %s, which is not one of the lab's tools", name, argv[0])
+	for _, m := range []machine{first, second} {
+		for _, name := range m.services {
+			if argv := m.command(name); len(argv) == 0 || !strings.HasPrefix(argv[0], ToolDir+"/") {
+				t.Errorf("%s on %s runs %v, which is not one of the lab's tools", name, m.name, argv)
+			}
 		}
 	}
 }
@@ -29,7 +23,7 @@ func TestEveryServiceHasACommand(t *testing.T) {
 func TestConfigurationsParse(t *testing.T) {
 	for name, content := range map[string]string{
 		"flannel.conflist": FlannelConf,
-		"kubelet.yaml":     kubeletConfig,
+		"kubelet.yaml":     kubeletConfig(CgroupFolder(Name)),
 		"kubeconfig":       kubeconfigFor("https://127.0.0.1:1234", "Y2E=", "token"),
 	} {
 		var parsed map[string]any

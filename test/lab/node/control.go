@@ -5,16 +5,25 @@ package node
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
+	"os"
 	"syscall"
 )
 
 // serveControl takes commands over a socket in the state folder:
-// GET /services lists them, POST /services/NAME/{start,stop,kill} acts.
+// GET /services lists them, POST /services/NAME/{start,stop,kill} acts, and
+// POST /second/{start,stop} at the first node acts on the second one.
 func serveControl(ctx context.Context, s *supervisor) error {
-	listener, err := new(net.ListenConfig).Listen(ctx, "unix", stateDir+"/"+ControlSocket)
+	path := stateDir + "/" + ControlSocket(s.machine.name)
+	// One that was killed has left its socket.
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "unix", path)
 	if err != nil {
 		return err
 	}
@@ -28,13 +37,22 @@ func serveControl(ctx context.Context, s *supervisor) error {
 		"kill":  func(name string) error { return s.stop(name, syscall.SIGKILL) },
 	} {
 		mux.HandleFunc("POST /services/{name}/"+action, func(w http.ResponseWriter, r *http.Request) {
-			if err := do(r.PathValue("name")); err != nil {
-				http.Error(w, err.Error(), http.StatusInternalServerError)
-			}
+			answer(w, do(r.PathValue("name")))
 		})
+	}
+	if s.machine.name == Name {
+		var joined neighbour
+		mux.HandleFunc("POST /second/start", func(w http.ResponseWriter, r *http.Request) { answer(w, joined.start(r.Context())) })
+		mux.HandleFunc("POST /second/stop", func(w http.ResponseWriter, r *http.Request) { answer(w, joined.stop(r.Context())) })
 	}
 	go func() { _ = http.Serve(listener, mux) }() //nolint:gosec // one local client; it ends with the lab
 	return nil
+}
+
+func answer(w http.ResponseWriter, err error) {
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+	}
 }
 
 // forward carries what comes in at a listener of the host to the API server.

@@ -3,12 +3,14 @@
 package node
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"syscall"
 )
 
@@ -18,16 +20,18 @@ const (
 	nodeName = "vlan50-lab-node"
 )
 
-// LockFile is locked by the lab as long as it lives; the kernel tells by whom.
-const LockFile = "lab.lock"
-
 // Command gives the command that starts the lab's first process, in namespaces
-// of its own. It inherits the listener that the API server is reached by, the
-// reading end of the leash and the writing end of the progress pipe.
-func Command(state string, listener, leash, progress *os.File) *exec.Cmd {
-	cmd := exec.Command("/proc/self/exe") //nolint:noctx // the lab outlives whoever starts it
-	cmd.Args = []string{initName, state}
-	cmd.ExtraFiles = []*os.File{listener, leash, progress}
+// of its own. It inherits the reading end of the leash, the writing end of the
+// progress pipe and the listener that the API server is reached by.
+func Command(state string, leash, progress, listener *os.File) *exec.Cmd {
+	return newInit(state, first, leash, progress, listener)
+}
+
+// newInit is the first process of a node in namespaces of its own.
+func newInit(state string, m machine, files ...*os.File) *exec.Cmd {
+	cmd := exec.Command("/proc/self/exe") //nolint:noctx // the node outlives whoever starts it
+	cmd.Args = []string{initName, m.name, state, strconv.Itoa(len(files))}
+	cmd.ExtraFiles = files
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS,
 		Setsid:     true,
@@ -37,17 +41,17 @@ func Command(state string, listener, leash, progress *os.File) *exec.Cmd {
 
 // Main takes over where the process was started by Command, and says so.
 func Main(args []string) (code int, mine bool) {
-	if len(args) != 2 {
+	if len(args) != 4 || args[0] != initName && args[0] != nodeName {
 		return 0, false
 	}
 	var err error
-	switch args[0] {
-	case initName:
-		err = initialize(args[1])
-	case nodeName:
-		err = runNode(args[1])
+	switch {
+	case args[0] == initName:
+		err = initialize(args)
+	case args[1] == Second:
+		err = runJoined()
 	default:
-		return 0, false
+		err = runFirst(args[2])
 	}
 	fmt.Fprintln(os.Stderr, err)
 	return 1, true
@@ -56,20 +60,25 @@ func Main(args []string) (code int, mine bool) {
 // initialize is the first process of the PID namespace. It starts the node,
 // reaps orphans (every container ends as one) and takes all down with it when
 // the node ends.
-func initialize(state string) error {
-	lock, err := os.OpenFile(filepath.Join(state, LockFile), os.O_CREATE|os.O_RDWR, 0o600)
+func initialize(args []string) error {
+	name, state := args[1], args[2]
+	inherited, err := strconv.Atoi(args[3])
+	if err != nil {
+		return err
+	}
+	lock, err := os.OpenFile(filepath.Join(state, LockFile(name)), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
 	}
 	defer lock.Close()
 	if err := syscall.FcntlFlock(lock.Fd(), syscall.F_SETLK, &syscall.Flock_t{Type: syscall.F_WRLCK}); err != nil {
-		return fmt.Errorf("another lab is running: %w", err)
+		return fmt.Errorf("another %s is running: %w", name, err)
 	}
 	cmd := exec.Command("/proc/self/exe") //nolint:noctx // lives as long as this process
-	cmd.Args = []string{nodeName, state}
+	cmd.Args = append([]string{nodeName}, args[1:]...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	for fd := uintptr(listenerFD); fd <= progressFD; fd++ {
-		cmd.ExtraFiles = append(cmd.ExtraFiles, os.NewFile(fd, "inherited"))
+	for i := range inherited {
+		cmd.ExtraFiles = append(cmd.ExtraFiles, os.NewFile(uintptr(leashFD+i), "inherited"))
 	}
 	if err := cmd.Start(); err != nil {
 		return err
@@ -88,9 +97,9 @@ func initialize(state string) error {
 	}
 }
 
-// runNode runs the node. Until whoever started it has let go of the leash, it
-// ends with them: an interrupted start leaves nothing behind.
-func runNode(state string) error {
+// runFirst runs the first node. Until whoever started it has let go of the leash,
+// it ends with them: an interrupted start leaves nothing behind.
+func runFirst(state string) error {
 	leash, progress := os.NewFile(leashFD, "leash"), os.NewFile(progressFD, "progress")
 	go func() {
 		if data, _ := io.ReadAll(leash); len(data) == 0 {
@@ -101,4 +110,25 @@ func runNode(state string) error {
 	err := run(state, progress)
 	fmt.Fprintln(progress, err)
 	return err
+}
+
+// runJoined runs the second node once its cables are there, and says when it is
+// up or why not.
+func runJoined() error {
+	// None of what it starts may hold them open.
+	syscall.CloseOnExec(cabledFD)
+	syscall.CloseOnExec(progressFD)
+	cabled, progress := os.NewFile(cabledFD, "cabled"), os.NewFile(progressFD, "progress")
+	if _, err := io.ReadAll(cabled); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), startWithin)
+	defer cancel()
+	if err := runSecond(ctx); err != nil {
+		fmt.Fprintln(progress, err)
+		return err
+	}
+	fmt.Fprintln(progress, Ready)
+	progress.Close()
+	select {}
 }

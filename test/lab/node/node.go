@@ -15,35 +15,30 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 )
 
 // startWithin is far above what any step of the start takes on a busy machine.
 const startWithin = 3 * time.Minute
 
-// Files that the process inherits, after the three standard ones.
+// Files that the process of the first node inherits, after the three standard
+// ones, and those of the second.
 const (
-	listenerFD = 3 + iota
-	leashFD
+	leashFD = 3 + iota
 	progressFD
+	listenerFD
+
+	cabledFD = leashFD
 )
 
-// run brings the node up and then serves until it is killed. What it says on
-// progress, line by line, is meant for the person who started the lab.
+// run brings the first node up and then serves until it is killed. What it says
+// on progress, line by line, is meant for the person who started the lab.
 func run(state string, progress io.Writer) error {
 	config, err := readConfig(state)
 	if err != nil {
 		return err
 	}
-	if err := syscall.Sethostname([]byte(Name)); err != nil {
-		return fmt.Errorf("setting the host name: %w", err)
-	}
-	if err := enterRoot(state, config.Tools); err != nil {
-		return err
-	}
-	// ip and the services are looked up inside the node.
-	if err := os.Setenv("PATH", strings.TrimPrefix(Environment()[0], "PATH=")); err != nil {
+	if err := first.enter(state, config.Tools); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), startWithin)
@@ -51,10 +46,10 @@ func run(state string, progress io.Writer) error {
 	if err := cable(ctx); err != nil {
 		return err
 	}
-	if err := layOut(config); err != nil {
+	if err := first.layOut(config); err != nil {
 		return err
 	}
-	services := newSupervisor()
+	services := newSupervisor(first)
 	if err := serveControl(ctx, services); err != nil {
 		return err
 	}
@@ -92,34 +87,6 @@ func ip(ctx context.Context, script string, args ...string) error {
 	cmd.Stdin = strings.NewReader(script)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("setting up the network: %w: %s", err, strings.TrimSpace(string(out)))
-	}
-	return nil
-}
-
-// layOut makes k3s's folders, flannel's conf and the services' own.
-func layOut(config Config) error {
-	for _, dir := range []string{ConfDir, BinDir, DataDir, controlDir, "/run/flannel", filepath.Dir(containerd)} {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return err
-		}
-	}
-	for _, name := range config.Plugins {
-		if err := os.Symlink(filepath.Join(DataDir, name), filepath.Join(BinDir, name)); err != nil {
-			return err
-		}
-		if err := copyFile(filepath.Join(ToolDir, name), filepath.Join(DataDir, name), 0o755); err != nil {
-			return err
-		}
-	}
-	for path, content := range map[string]string{
-		PrimaryConf:               FlannelConf,
-		"/run/flannel/subnet.env": flannelEnv,
-		"/etc/containerd.toml":    containerdConfig(config.SandboxImage),
-		"/etc/kubelet.yaml":       kubeletConfig,
-	} {
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			return err
-		}
 	}
 	return nil
 }

@@ -14,11 +14,11 @@ import (
 // its own in memory. Of the host it sees the programs (/usr and the like),
 // devices and /sys; nothing of the host can be written by accident, no folder
 // has to be made there, and all is gone with the mount namespace.
-func enterRoot(state string, tools map[string]string) error {
+func (m machine) enterRoot(state string, tools map[string]string) error {
 	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("making mounts private: %w", err)
 	}
-	root := filepath.Join(state, "root")
+	root := filepath.Join(state, "root-"+m.name)
 	if err := os.MkdirAll(root, 0o755); err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func fillEtc(root string) error {
 			return err
 		}
 	}
-	if err := os.WriteFile(root+"/etc/hosts", []byte("127.0.0.1 localhost\n"+address+" "+Name+"\n"), 0o644); err != nil {
+	if err := os.WriteFile(root+"/etc/hosts", []byte("127.0.0.1 localhost\n"+address+" "+Name+"\n"+secondAddress+" "+Second+"\n"), 0o644); err != nil {
 		return err
 	}
 	return os.WriteFile(root+"/etc/resolv.conf", nil, 0o644)

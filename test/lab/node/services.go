@@ -45,14 +45,16 @@ func (s *service) running() bool {
 // supervisor starts and stops the node's services. It restarts nothing by
 // itself: a service that ends stays ended, for people to see.
 type supervisor struct {
+	machine machine
+
 	mu       sync.Mutex
 	services map[string]*service
 }
 
-func newSupervisor() *supervisor {
-	s := &supervisor{services: map[string]*service{}}
-	for name, argv := range commands() {
-		s.services[name] = &service{argv: argv}
+func newSupervisor(m machine) *supervisor {
+	s := &supervisor{machine: m, services: map[string]*service{}}
+	for _, name := range m.services {
+		s.services[name] = &service{argv: m.command(name)}
 	}
 	return s
 }
@@ -67,7 +69,7 @@ func (s *supervisor) start(name string) error {
 	if service.running() {
 		return nil
 	}
-	log, err := os.OpenFile(filepath.Join(stateDir, LogDir, name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	log, err := os.OpenFile(filepath.Join(stateDir, s.machine.log(name)), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err
 	}
@@ -120,7 +122,7 @@ func (s *supervisor) status() []ServiceStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var all []ServiceStatus
-	for _, name := range Services() {
+	for _, name := range s.machine.services {
 		service := s.services[name]
 		all = append(all, ServiceStatus{Name: name, Running: service.running(), Since: service.since})
 	}

@@ -1,15 +1,18 @@
 //go:build linux
 
-// Package node is the inside of the lab: one Kubernetes node in namespaces of
-// its own, with a root file system in memory and a switch at the other end of
-// its cables.
+// Package node is the inside of the lab: Kubernetes nodes, each in namespaces of
+// its own with a root file system in memory, and a switch at the other end of
+// their cables.
 package node
 
 // The reference site. All addresses are of the ranges reserved for
 // documentation.
 const (
-	// Name is the node's name in the cluster.
+	// Name is the name in the cluster of the node that is always there. It has
+	// the control plane and the VLAN.
 	Name = "node-1"
+	// Second is the name of the node that may join it.
+	Second = "node-2"
 	// ConfDir is where containerd reads its CNI confs from, as k3s lays it out.
 	ConfDir = "/var/lib/rancher/k3s/agent/etc/cni/net.d"
 	// BinDir is where containerd looks for CNI plugins. It holds symlinks into
@@ -32,6 +35,7 @@ const (
 	CanaryAddress = "198.51.100.100"
 
 	address           = "192.0.2.10"
+	secondAddress     = "192.0.2.74"
 	kubernetesService = "192.0.2.193"
 	serviceRange      = "192.0.2.192/26"
 )
@@ -46,17 +50,17 @@ const (
 	// InnerKubeconfig is the cluster administrator's inside the node.
 	InnerKubeconfig = "/etc/kubeconfig"
 	containerd      = "/run/k3s/containerd/containerd.sock"
-	cgroupFolder    = "/" + CgroupName
 )
 
-// CgroupName is the folder of the lab below each cgroup hierarchy. The kubelet
-// works below it alone, so that it never sees the pods of another kubelet.
+// CgroupName is the folder of the lab below each cgroup hierarchy.
 const CgroupName = "vlan50-lab"
+
+// CgroupFolder is where, below each hierarchy, the kubelet of a node works: in
+// a folder of its own, so that it never sees the pods of another kubelet.
+func CgroupFolder(name string) string { return "/" + CgroupName + "/" + name }
 
 // Names of the files in the state folder.
 const (
-	// ControlSocket takes commands for the node's services.
-	ControlSocket = "control.sock"
 	// Kubeconfig is the cluster administrator's, usable on the host.
 	Kubeconfig = "kubeconfig"
 	// ConfigFile holds the Config of the node.
@@ -69,8 +73,15 @@ const (
 	LogDir = "log"
 )
 
-// networkScript is fed to `ip -batch`: the node's cables, and the switch that
-// they end in. A veth takes the place of the 8021q interface, which not every
+// ControlSocket takes commands for the services of a node.
+func ControlSocket(name string) string { return name + ".sock" }
+
+// LockFile is locked by the first process of a node as long as it lives; the
+// kernel tells by whom.
+func LockFile(name string) string { return name + ".lock" }
+
+// networkScript is fed to `ip -batch`: the first node's cables, and the switch
+// that they end in. A veth takes the place of the 8021q interface, which not every
 // kernel has; macvlan does not mind. The kubernetes service's address is the
 // node's own, so that no kube-proxy is needed.
 const networkScript = `link set lo up
@@ -90,6 +101,24 @@ addr add 198.51.100.1/24 dev ` + SwitchPort + `
 link set ` + SwitchPort + ` up
 `
 
+// secondScript, with the process of the second node, lays its cables from the
+// switch. No more than its first one leads anywhere: the VLAN ends at the switch.
+const secondScript = `link add uplink-2 type veth peer name enp1s0 netns %[1]d
+addr add 192.0.2.65/26 dev uplink-2
+link set uplink-2 up
+link add ` + SwitchPort + `-2 type veth peer name ` + VLANInterface + ` netns %[1]d
+link set ` + SwitchPort + `-2 up
+route replace ` + kubernetesService + `/32 via ` + address + `
+`
+
+// joinScript is the second node's own end.
+const joinScript = `link set lo up
+addr add ` + secondAddress + `/26 dev enp1s0
+link set enp1s0 up
+link set ` + VLANInterface + ` up
+route add default via 192.0.2.65
+`
+
 // FlannelConf is what k3s writes, in a version that the oldest flannel plugin
 // understands.
 const FlannelConf = `{
@@ -103,9 +132,14 @@ const FlannelConf = `{
 }
 `
 
-// flannelEnv is what the flannel daemon would have left for its plugin.
-const flannelEnv = `FLANNEL_NETWORK=203.0.113.0/24
-FLANNEL_SUBNET=203.0.113.1/24
+// FlannelEnv is the file that the flannel daemon would have left for its plugin.
+const FlannelEnv = "/run/flannel/subnet.env"
+
+// flannelEnv is its content.
+func flannelEnv(subnet string) string {
+	return `FLANNEL_NETWORK=203.0.113.0/24
+FLANNEL_SUBNET=` + subnet + `
 FLANNEL_MTU=1500
 FLANNEL_IPMASQ=true
 `
+}

@@ -1,6 +1,6 @@
 //go:build linux
 
-// Command lab starts, shows and ends the one-node lab.
+// Command lab starts, shows and ends the lab.
 package main
 
 import (
@@ -23,6 +23,8 @@ const usage = `usage: lab COMMAND
   status            what runs
   shell [COMMAND]   a shell on this machine that reaches the lab
   node [COMMAND]    a shell inside the node: its files, processes and network
+  join              start a second node
+  part              take the second node away again
 `
 
 func main() {
@@ -72,6 +74,11 @@ func command(ctx context.Context, name string, args []string) error {
 			args = []string{"/bin/sh"}
 		}
 		return attach(l.NodeCommand(ctx, args...))
+	case "join":
+		_, err := l.Join(ctx)
+		return err
+	case "part":
+		return l.Part(ctx)
 	default:
 		return fmt.Errorf("no command %q\n%s", name, usage)
 	}
