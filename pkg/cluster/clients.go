@@ -46,7 +46,7 @@ func New(config *rest.Config) (*Clients, error) {
 		// The shared transport is made before client-go would fill this in.
 		config.UserAgent = rest.DefaultKubernetesUserAgent()
 	}
-	c := &Clients{Clock: &Clock{}}
+	c := &Clients{Clock: newClock()}
 	config.Wrap(c.Clock.wrap)
 	// One transport for all, so that one connection serves them all.
 	httpClient, err := rest.HTTPClientFor(config)

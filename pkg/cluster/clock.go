@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"k8s.io/utils/clock"
 )
 
 // skewTolerated is what a request's duration and times without fractions make
@@ -14,13 +16,17 @@ const skewTolerated = 3 * time.Second
 // happened on the cluster is timed there, so ages must be taken by its clock: a
 // laptop that is minutes ahead would take a young daemon for an old one.
 type Clock struct {
+	local clock.PassiveClock
+
 	mu     sync.Mutex
 	offset time.Duration
 }
 
+func newClock() *Clock { return &Clock{local: clock.RealClock{}} }
+
 // Now is the present time by the server's clock, or by this machine's where no
 // answer has come yet.
-func (c *Clock) Now() time.Time { return time.Now().Add(c.Offset()) }
+func (c *Clock) Now() time.Time { return c.local.Now().Add(c.Offset()) }
 
 // Offset is how far the server's clock is ahead of this machine's; zero where
 // they agree as far as can be seen.
@@ -59,10 +65,10 @@ type timed struct {
 
 // RoundTrip implements http.RoundTripper.
 func (t *timed) RoundTrip(request *http.Request) (*http.Response, error) {
-	asked := time.Now()
+	asked := t.clock.local.Now()
 	response, err := t.next.RoundTrip(request)
 	if err == nil {
-		t.clock.hear(response.Header.Get("Date"), asked, time.Now())
+		t.clock.hear(response.Header.Get("Date"), asked, t.clock.local.Now())
 	}
 	return response, err
 }

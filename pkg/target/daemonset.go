@@ -14,7 +14,8 @@ import (
 	"github.com/vlan50/kubectl-vlan50/pkg/evidence"
 )
 
-// ErrNoDaemonSet: all DaemonSets were looked at that could be Multus', and none is.
+// ErrNoDaemonSet says that all DaemonSets were looked at that could be Multus',
+// and none is.
 var ErrNoDaemonSet = errors.New("no Multus DaemonSet")
 
 // absent says so in the words of its place.

@@ -26,6 +26,9 @@ import (
 	"github.com/vlan50/kubectl-vlan50/test/scriptednode"
 )
 
+// replicas is how many Pods an application has; they lie in one namespace.
+const replicas = 5
+
 // writers is how many writes are under way at once.
 const writers = 32
 
@@ -74,7 +77,7 @@ func (b *bench) namespace(i int, size size) string {
 
 // pod creates one Pod, its status and its share of the events.
 func (b *bench) pod(ctx context.Context, client kubernetes.Interface, i int, size size) error {
-	namespace := b.namespace(i, size)
+	namespace := b.namespace(i/replicas, size)
 	pod := podSpec(namespace, i)
 	if i < size.onNetwork {
 		pod.Annotations[nadv1.NetworkAttachmentAnnot] = fmt.Sprintf(`[{"name":%q,"namespace":%q,"ips":["192.0.2.%d/24"]}]`, b.site.Network, b.site.Namespace, 101+i)
@@ -102,7 +105,7 @@ func (b *bench) pod(ctx context.Context, client kubernetes.Interface, i int, siz
 // to Pod on a real cluster differs here: it decides how far an answer can be
 // compressed.
 func podSpec(namespace string, i int) *corev1.Pod {
-	app := fmt.Sprintf("app-%04d", i/5)
+	app := fmt.Sprintf("app-%04d", i/replicas)
 	var env []corev1.EnvVar
 	for n := range 12 {
 		env = append(env, corev1.EnvVar{Name: fmt.Sprintf("SETTING_%02d", n), Value: fmt.Sprintf("value-%d-of-%s", n, app)})

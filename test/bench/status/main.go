@@ -83,10 +83,10 @@ func run(ctx context.Context, out io.Writer, plugin string, size size) error {
 		return err
 	}
 	fmt.Fprintf(out, "status on %d Pods (%d on the network) and %d events, median of %d runs:\n", size.pods, size.onNetwork, size.events, size.runs)
-	fmt.Fprintf(out, "%-28s %10s %12s %12s\n", "", "time", "bytes", "peak memory")
+	fmt.Fprintf(out, "%-28s %10s %12s %12s %12s\n", "", "time", "bytes", "uncompressed", "peak memory")
 	ours.print(out, "kubectl vlan50 status")
 	theirs.print(out, "kubectl get pods -A -o json")
-	fmt.Fprintf(out, "%-28s %9.1f%% %11.1f%%\n", "share", 100*share(ours.time, theirs.time), 100*share(ours.bytes, theirs.bytes))
+	fmt.Fprintf(out, "%-28s %9.1f%% %11.1f%% %11.1f%%\n", "share", 100*share(ours.time, theirs.time), 100*share(ours.bytes, theirs.bytes), 100*share(ours.plain, theirs.plain))
 	return ours.within(theirs)
 }
 

@@ -41,11 +41,12 @@ type bench struct {
 type cost struct {
 	time   time.Duration
 	bytes  int64 // both ways on the wire
+	plain  int64 // the same, where answers are not compressed
 	memory int64 // peak resident set
 }
 
 func (c cost) print(out io.Writer, name string) {
-	fmt.Fprintf(out, "%-28s %8.2f s %9.2f MB %9.1f MB\n", name, c.time.Seconds(), float64(c.bytes)/1e6, float64(c.memory)/(1<<20))
+	fmt.Fprintf(out, "%-28s %8.2f s %9.2f MB %9.2f MB %9.1f MB\n", name, c.time.Seconds(), float64(c.bytes)/1e6, float64(c.plain)/1e6, float64(c.memory)/(1<<20))
 }
 
 func share[T ~int64](a, b T) float64 { return float64(a) / float64(b) }
@@ -55,7 +56,7 @@ func share[T ~int64](a, b T) float64 { return float64(a) / float64(b) }
 func (b *bench) measure(ctx context.Context, runs int, program string, args ...string) (cost, error) {
 	var costs []cost
 	for i := range runs + 1 {
-		c, err := b.once(ctx, program, args...)
+		c, err := b.once(ctx, true, program, args...)
 		if err != nil {
 			return cost{}, err
 		}
@@ -69,16 +70,18 @@ func (b *bench) measure(ctx context.Context, runs int, program string, args ...s
 	for _, c := range costs {
 		middle.memory, middle.bytes = max(middle.memory, c.memory), max(middle.bytes, c.bytes)
 	}
-	return middle, nil
+	plain, err := b.once(ctx, false, program, args...)
+	middle.plain = plain.bytes
+	return middle, err
 }
 
-func (b *bench) once(ctx context.Context, program string, args ...string) (cost, error) {
+func (b *bench) once(ctx context.Context, compressed bool, program string, args ...string) (cost, error) {
 	wire, err := b.newWire(ctx)
 	if err != nil {
 		return cost{}, err
 	}
 	defer wire.close()
-	kubeconfig, err := b.kubeconfig(wire.address())
+	kubeconfig, err := b.kubeconfig(wire.address(), compressed)
 	if err != nil {
 		return cost{}, err
 	}
@@ -123,10 +126,10 @@ func weigh(ctx context.Context, out io.Writer, program string, args ...string) e
 }
 
 // kubeconfig is the administrator's, by way of the counted wire.
-func (b *bench) kubeconfig(address string) (string, error) {
+func (b *bench) kubeconfig(address string, compressed bool) (string, error) {
 	const name = "bench"
 	kubeconfig := clientcmdapi.NewConfig()
-	kubeconfig.Clusters[name] = &clientcmdapi.Cluster{Server: "https://" + address, CertificateAuthorityData: b.config.CAData}
+	kubeconfig.Clusters[name] = &clientcmdapi.Cluster{Server: "https://" + address, CertificateAuthorityData: b.config.CAData, DisableCompression: !compressed}
 	kubeconfig.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: b.config.BearerToken}
 	kubeconfig.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
 	kubeconfig.CurrentContext = name
