@@ -8,6 +8,7 @@ package history
 import (
 	"bytes"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -136,8 +137,20 @@ func fileName(text string) string {
 	if strings.Trim(name, ".") == "" {
 		return "_"
 	}
+	if len(name) > longestName {
+		sum := sha256.Sum256([]byte(text))
+		name = name[:longestName-2*shortSum-1] + "-" + hex.EncodeToString(sum[:shortSum])
+	}
 	return name
 }
+
+const (
+	// longestName leaves room, in the 255 bytes that file systems have for a name,
+	// for what is put around it. Names in a cluster may have 253.
+	longestName = 120
+	// shortSum keeps names apart that begin alike, in bytes.
+	shortSum = 6
+)
 
 // write puts a file in place whole or not at all; only its owner may read it,
 // as manifests can carry what is nobody else's business.

@@ -260,3 +260,67 @@ func TestFolderThatCannotBeUsed(t *testing.T) {
 		t.Error("an attempt was saved below a file")
 	}
 }
+
+// Names in a cluster may be longer than a file system takes with what stands
+// around them.
+func TestLongNames(t *testing.T) {
+	t.Parallel()
+	store := history.Open(t.TempDir(), "https://cluster.example:6443")
+	of := evidence.Ref{Namespace: "kube-system", Name: strings.Repeat("d", 253)}
+	one, other := strings.Repeat("n", 250)+"-a", strings.Repeat("n", 250)+"-b"
+	for _, name := range []string{one, other, one} {
+		if _, err := store.SaveObject(of, "18-networkattachmentdefinition.downloads."+name+".yaml", []byte(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	folder, err := store.CloseObjects(of, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(folder, "18-networkattachmentdefinition.*.yaml"))
+	if err != nil || len(files) != 2 {
+		t.Errorf("want two files, got %v (%v)", files, err)
+	}
+}
+
+// A rollback that goes on has the folder of the one that was cut short; the next
+// one has a folder of its own.
+func TestFolderOfARollback(t *testing.T) {
+	t.Parallel()
+	store := history.Open(t.TempDir(), "https://cluster.example:6443")
+	of := evidence.Ref{Namespace: "kube-system", Name: "kube-multus-ds"}
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	save := func(name string) string {
+		t.Helper()
+		folder, err := store.SaveObject(of, name, []byte("x"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return folder
+	}
+	if cut, on := save("50-march.yaml"), save("51-march.yaml"); cut != on {
+		t.Errorf("a run that goes on writes to %s, not to %s", on, cut)
+	}
+	march, err := store.CloseObjects(of, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	save("50-june.yaml")
+	june, err := store.CloseObjects(of, at.AddDate(0, 3, 0))
+	if err != nil || june == march {
+		t.Fatalf("both rollbacks have folder %s (%v)", june, err)
+	}
+	for folder, want := range map[string]string{march: "50-march.yaml 51-march.yaml", june: "50-june.yaml"} {
+		entries, err := os.ReadDir(folder)
+		var names []string
+		for _, entry := range entries {
+			names = append(names, entry.Name())
+		}
+		if got := strings.Join(names, " "); err != nil || got != want {
+			t.Errorf("%s has %s, want %s (%v)", folder, got, want, err)
+		}
+	}
+	if folder, err := store.CloseObjects(of, at); err != nil || folder != "" {
+		t.Errorf("nothing was saved since, and %q is closed (%v)", folder, err)
+	}
+}

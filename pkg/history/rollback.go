@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"sigs.k8s.io/yaml"
 
@@ -20,8 +21,24 @@ import (
 
 // SaveObject implements rollback.Store.
 func (s *Store) SaveObject(of evidence.Ref, name string, manifest []byte) (string, error) {
-	folder := filepath.Join(s.root, s.cluster, "rollback", "manifests", fileName(of.Namespace)+"."+fileName(of.Name))
-	return folder, write(filepath.Join(folder, fileName(name)), manifest)
+	folder := s.objects(of)
+	return folder, write(filepath.Join(folder, fileName(strings.TrimSuffix(name, ".yaml"))+".yaml"), manifest)
+}
+
+// CloseObjects implements rollback.Store. The folder of a rollback that goes on
+// has no time in its name.
+func (s *Store) CloseObjects(of evidence.Ref, at time.Time) (string, error) {
+	open := s.objects(of)
+	closed := open + "." + at.UTC().Format("20060102T150405.000Z")
+	err := os.Rename(open, closed)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return closed, err
+}
+
+func (s *Store) objects(of evidence.Ref) string {
+	return filepath.Join(s.root, s.cluster, "rollback", "manifests", fileName(of.Namespace+"."+of.Name))
 }
 
 // SaveConf implements rollback.Store. One file for each content: a conf that

@@ -46,6 +46,17 @@ func Newest(backups []Backup) {
 	})
 }
 
+// newerThan is the time of a copy that is made now. The newest copy is what was
+// removed last, also where somebody's clock was ahead when an older one was made.
+func newerThan(now time.Time, files []File) time.Time {
+	for _, b := range Backups(files) {
+		if !b.Time.Before(now.Truncate(time.Second)) {
+			now = b.Time.Add(time.Second)
+		}
+	}
+	return now
+}
+
 // parseBackup reads CONF.TIME.SHORTSUM.
 func parseBackup(file File) (Backup, bool) {
 	rest, short, ok := cutLast(file.Name, ".")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // comebacks bounds how often a conf is removed that comes back: the daemon
@@ -62,11 +63,12 @@ func (r *Rollback) clear(ctx context.Context, n *NodeState, last bool) (string, 
 		return "", err
 	}
 	r.waitf(StepNode, "node %s: keeping the Multus conf aside and removing it", n.Name)
-	done, err := r.act(ctx, *n, func(nonce string) nodeJob { return removeJob(n.Name, n.ConfDir, nonce, r.Now(), job) })
+	at := newerThan(r.Now(), n.Dir.Backups)
+	done, err := r.act(ctx, *n, func(nonce string) nodeJob { return removeJob(n.Name, n.ConfDir, nonce, at, job) })
 	if err != nil {
 		return "", err
 	}
-	r.noteBackups(*n, done)
+	r.noteBackups(*n, done, at)
 	if done.stopped != "" {
 		stopped := failure{reason: fmt.Sprintf("node %s: %s", n.Name, done.stopped), next: lookAnew}
 		if done.stale {
@@ -82,7 +84,7 @@ const lookAnew = "run the same command again: it looks at the node anew"
 // keepLocally saves the confs' contents on this machine, before the node loses
 // them.
 func (r *Rollback) keepLocally(n NodeState, finding Finding) error {
-	now := r.Now() // one time for all: they belong together
+	now := newerThan(r.Now(), n.Dir.Backups) // one time for all: they belong together
 	for _, conf := range finding.Multus {
 		_, err := r.Store.SaveConf(n.Name, Backup{
 			Conf: conf.Name, SHA256: conf.SHA256, Time: now, Size: conf.Size, Content: conf.Content,
@@ -112,11 +114,11 @@ func (r *Rollback) act(ctx context.Context, n NodeState, job func(nonce string) 
 }
 
 // noteBackups puts into the result where the node keeps its confs now.
-func (r *Rollback) noteBackups(n NodeState, done acted) {
+func (r *Rollback) noteBackups(n NodeState, done acted, at time.Time) {
 	result := r.conclude(n)
 	for _, conf := range n.Finding().Multus {
 		if copyName, ok := done.copies[conf.Name]; ok {
-			result.Backups = append(result.Backups, Backup{Conf: conf.Name, SHA256: conf.SHA256, File: copyName, Time: r.Now(), Size: conf.Size})
+			result.Backups = append(result.Backups, Backup{Conf: conf.Name, SHA256: conf.SHA256, File: copyName, Time: at, Size: conf.Size})
 		}
 	}
 	for name, fate := range done.binaries {
@@ -234,6 +236,13 @@ func (r *Rollback) probeFailed(ctx context.Context, n *NodeState, seen probed) e
 	if seen.trouble.kind != sandboxTrouble || !n.Serving || r.daemonGone() {
 		return failf(undoHint, "%s", reason)
 	}
+	if r.Access == AccessManual {
+		r.notef(StepProbe, "%s; these lines make the node as it was, while the Multus daemon still serves", reason)
+		if _, err := r.byHand(ctx, n, restoreLines(*n)); err != nil {
+			return failf(undoHint, "%s; that the conf is back was not confirmed", reason)
+		}
+		return failf("mend the node's own network, then run the same command again", "%s; the conf is back, as the operator says", reason)
+	}
 	put := newestOfEach(r.nodeResult(*n).Backups)
 	if len(put) == 0 {
 		return failf(undoHint, "%s", reason)
@@ -274,6 +283,9 @@ const undoHint = "mend it on the node and run the same command again, or go back
 // be gained by another probe.
 func (r *Rollback) removeAgain(ctx context.Context, n *NodeState, seen probed) (bool, error) {
 	if r.Access == AccessManual {
+		if !seen.multus {
+			return false, nil
+		}
 		r.notef(StepProbe, "node %s: %s", n.Name, seen.reason)
 		_, err := r.byHand(ctx, n, r.removeLines(*n))
 		return err == nil, err

@@ -3,7 +3,6 @@ package rollback
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -20,7 +19,7 @@ func (c *collector) daemonSet(ctx context.Context) error {
 		switch ref := (evidence.Ref{Namespace: ds.Namespace, Name: ds.Name}); {
 		case ref == (evidence.Ref{Namespace: c.DaemonSet.Namespace, Name: c.DaemonSet.Name}):
 			c.set = &ds
-		case !slices.ContainsFunc(c.state.Consumers, func(o Object) bool { return o.UID == ds.UID }):
+		default:
 			others = append(others, ds)
 		}
 	}

@@ -147,7 +147,7 @@ func otherDaemonGuard(s State) Guard {
 	for _, ref := range s.Daemons {
 		names = append(names, "DaemonSet "+ref.String())
 	}
-	return broken(GuardOtherDaemon, names, "Multus is also run by %s: name the one to roll back with --daemonset, and others that go with it with --also",
+	return broken(GuardOtherDaemon, names, "Multus is also run by %s, whose nodes would need what this takes away; a rollback takes one DaemonSet with all its nodes: name the right one with --daemonset, and let one DaemonSet serve all nodes before",
 		join(names))
 }
 

@@ -7,7 +7,8 @@ import (
 
 // removeLines are the shell lines that an operator runs on a node, as root, in
 // the place of a node Pod. They hold to its rules: nothing is removed where no
-// other conf takes over, and a copy is what --undo and status know.
+// other conf takes over, and a copy is what --undo and status know. A shell alone
+// cannot read JSON: where the node has no python3, the operator must have looked.
 func (r *Rollback) removeLines(n NodeState) string {
 	return inDir(n, fmt.Sprintf(`
   export LC_ALL=C
@@ -15,13 +16,19 @@ func (r *Rollback) removeLines(n NodeState) string {
   ls -l
   # The runtime takes the first conf by name. After Multus' own there must be
   # another one that is usable, or the node could start no Pod.
-  next=$(ls | grep -E '\.(conf|conflist|json)$' | grep -vE '^00-multus\.conf(list)?$' | head -n 1)
+  next=$(ls -Ap | grep -E '\.(conf|conflist|json)$' | grep -vE '^00-multus\.conf(list)?$' | head -n 1)
   if [ -z "$next" ] || ! grep -q '"type"' "$next" || grep -Eq '"type" *: *"multus(-shim)?"' "$next"; then
     echo "no other usable CNI conf takes over: nothing was removed" >&2
     exit 1
   fi
-  if command -v python3 >/dev/null && ! python3 -c 'import json, sys; json.load(sys.stdin)' <"$next"; then
-    echo "$next would take over, and is no valid JSON: nothing was removed" >&2
+  if command -v python3 >/dev/null; then
+    python3 -c %[3]s "$next" || {
+      echo "$next would take over, and is not usable: nothing was removed" >&2
+      exit 1
+    }
+  elif [ "${USABLE:-}" != "$next" ]; then
+    cat "$next" >&2
+    echo "$next would take over, and without python3 only you can tell whether it is whole: nothing was removed. If it is, set USABLE='$next' and run these lines again" >&2
     exit 1
   fi
   for conf in 00-multus.conf 00-multus.conflist; do
@@ -36,8 +43,21 @@ func (r *Rollback) removeLines(n NodeState) string {
       echo "$sum  $copy" >"%[1]s/$copy.sha256" &&
       rm "$conf"
   done
-  ls -l . %[1]s`, BackupDir, stamp(r.Now())))
+  ls -l . %[1]s`, BackupDir, stamp(newerThan(r.Now(), n.Dir.Backups)), quote(usableConf)))
 }
+
+// usableConf holds a conf to what libcni asks of it.
+const usableConf = `
+import json, sys
+conf = json.load(open(sys.argv[1]))
+text = lambda value: isinstance(value, str) and value != ""
+plugin = lambda value: isinstance(value, dict) and text(value.get("type"))
+if sys.argv[1].endswith(".conflist"):
+    usable = isinstance(conf, dict) and text(conf.get("name")) and bool(conf.get("plugins")) and isinstance(conf["plugins"], list) and all(map(plugin, conf["plugins"]))
+else:
+    usable = plugin(conf)
+sys.exit(0 if usable and isinstance(conf.get("cniVersion", ""), str) else 1)
+`
 
 // restoreLines put the newest kept conf back.
 func restoreLines(n NodeState) string {

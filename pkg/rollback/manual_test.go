@@ -49,12 +49,43 @@ func TestLinesForTheOperator(t *testing.T) {
 		}
 
 		h.write("00-multus.conf", multusConf)
-		for _, other := range []string{"", "{", `{"type": "multus"}`} {
+		for _, other := range []string{"", "{", `{"type": "multus"}`, `{"type": "x"}`, `{"name": "x", "plugins": [{"type": "ptp"}`, `{"name": "x", "plugins": [{"type": "ptp"}, 7]}`} {
 			h.write("10-flannel.conflist", other)
 			out, err := exec.CommandContext(t.Context(), h.shell[0], append(h.shell[1:], "-c", r.removeLines(n))...).CombinedOutput()
 			if err == nil || !strings.Contains(string(out), "nothing was removed") || h.read("00-multus.conf") != multusConf {
 				t.Errorf("with %q as the other conf: %v\n%s", other, err, out)
 			}
+		}
+	})
+}
+
+// Without python3 nothing is removed before the operator has looked at the conf
+// that takes over.
+func TestLinesForANodeWithoutPython(t *testing.T) {
+	t.Parallel()
+	onHosts(t, func(t *testing.T, h *host) {
+		tools := t.TempDir()
+		for _, name := range []string{"cat", "cmp", "cp", "cut", "grep", "head", "ls", "mkdir", "rm", "sha256sum"} {
+			path, err := exec.LookPath(name)
+			must(t, err)
+			must(t, os.Symlink(path, filepath.Join(tools, name)))
+		}
+		lines := (&Rollback{Now: noon}).removeLines(NodeState{Name: "node-1", ConfDir: h.conf})
+		run := func(before string) (string, error) {
+			cmd := exec.CommandContext(t.Context(), h.shell[0], append(h.shell[1:], "-c", before+lines)...)
+			cmd.Env = []string{"PATH=" + tools}
+			out, err := cmd.CombinedOutput()
+			return string(out), err
+		}
+		out, err := run("")
+		if err == nil || !strings.Contains(out, "USABLE='10-flannel.conflist'") || !strings.Contains(out, flannelConf) || h.read("00-multus.conf") != multusConf {
+			t.Errorf("nobody has looked, and: %v\n%s", err, out)
+		}
+		if out, err := run("USABLE=05-other.conf\n"); err == nil || h.read("00-multus.conf") != multusConf {
+			t.Errorf("the operator has looked at another conf, and: %v\n%s", err, out)
+		}
+		if out, err := run("USABLE=10-flannel.conflist\n"); err != nil || slices.Contains(h.names(), "00-multus.conf") {
+			t.Errorf("%v\n%s", err, out)
 		}
 	})
 }

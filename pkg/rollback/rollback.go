@@ -31,6 +31,9 @@ type Store interface {
 	// SaveObject keeps a manifest in the folder of this rollback, whose files
 	// `kubectl apply -f` takes in the order of their names.
 	SaveObject(of evidence.Ref, name string, manifest []byte) (folder string, err error)
+	// CloseObjects ends that folder, so that the next rollback has one of its own,
+	// and gives the name it has from now on; empty where there is none.
+	CloseObjects(of evidence.Ref, at time.Time) (folder string, err error)
 	// SaveConf keeps a node's conf, and LoadConfs gives all kept of one node.
 	SaveConf(node string, b Backup) (path string, err error)
 	LoadConfs(node string) ([]Backup, error)
@@ -176,7 +179,9 @@ func (r *Rollback) locked(ctx context.Context) error {
 	if plan.Empty() {
 		r.result.Outcome = Clean
 		r.result.Message = r.cleanMessage()
-		return nil
+		// Where a run was killed at its very end.
+		_, err := r.Store.CloseObjects(r.state.DaemonSet, r.Now())
+		return err
 	}
 	if err := r.confirm(ctx, plan); err != nil {
 		return err
@@ -187,6 +192,11 @@ func (r *Rollback) locked(ctx context.Context) error {
 	if err := r.nobodyBack(ctx); err != nil {
 		return err
 	}
+	folder, err := r.Store.CloseObjects(r.state.DaemonSet, r.Now())
+	if err != nil {
+		return fmt.Errorf("closing the folder %s of what was deleted: %w", r.result.Saved, err)
+	}
+	r.result.Saved = folder
 	r.result.Outcome = Done
 	r.result.Message = r.doneMessage()
 	r.result.Next = r.doneNext()

@@ -204,6 +204,29 @@ func TestConfThatComesBackIsKeptOnce(t *testing.T) {
 	})
 }
 
+// A copy that somebody made whose clock was ahead is not taken for the newest.
+func TestNewestCopyIsTheOneRemovedLast(t *testing.T) {
+	t.Parallel()
+	onHosts(t, func(t *testing.T, h *host) {
+		for _, content := range []string{multusConf, multusConf + "\n"} {
+			h.write("00-multus.conf", content)
+			dir := h.look()
+			at := newerThan(noon(), dir.Backups)
+			if content == multusConf {
+				at = noon().AddDate(0, 0, 1) // the clock of this one is a day ahead
+			}
+			_, message := h.run(removeJob("node-1", h.conf, "n0nce", at, removal{finding: Find(dir)}))
+			if done, err := parseAct(message, "n0nce"); err != nil || len(done.removed) != 1 {
+				t.Fatalf("%+v %v", done, err)
+			}
+		}
+		backups := Backups(h.look().Backups)
+		if len(backups) != 2 || string(backups[0].Content) != multusConf+"\n" {
+			t.Errorf("the newest of %d copies is %q", len(backups), backups[0].Content)
+		}
+	})
+}
+
 func TestRemovalStopsWhereTheFolderHasChanged(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {

@@ -29,15 +29,15 @@ func (c *collector) support(ctx context.Context) error {
 	}
 	if name != "" {
 		account := Object{Kind: kindNamed("ServiceAccount"), Namespace: c.state.DaemonSet.Namespace, Name: name}
-		if err := c.rbac(ctx, account, sure); err != nil {
-			return err
-		}
 		object, err := c.get(ctx, account)
 		if err != nil {
 			return err
 		}
-		user, err := c.runsAs(ctx, object)
+		user, err := c.runsAs(ctx, account)
 		if err != nil {
+			return err
+		}
+		if err := c.rbac(ctx, account, sure, user); err != nil {
 			return err
 		}
 		c.keepUsed(object, user)
@@ -120,8 +120,9 @@ func (g grant) serves(account Object) (mine int) {
 }
 
 // rbac finds the bindings of the account alone and the roles that nothing else
-// refers to. sure: the account is known to be the DaemonSet's.
-func (c *collector) rbac(ctx context.Context, account Object, sure bool) error {
+// refers to. sure: the account is known to be the DaemonSet's. A user besides it
+// needs what the account may do.
+func (c *collector) rbac(ctx context.Context, account Object, sure bool, user string) error {
 	grants, err := c.grants(ctx)
 	if err != nil {
 		return err
@@ -130,6 +131,9 @@ func (c *collector) rbac(ctx context.Context, account Object, sure bool) error {
 	for _, g := range grants {
 		switch mine := g.serves(account); {
 		case mine == 0:
+		case user != "":
+			c.state.Keep[g.object.String()] = "it stays: " + user + " uses " + account.String() + " as well"
+			staying = append(staying, g)
 		case mine == len(g.subjects):
 			going = append(going, g)
 		default:

@@ -169,6 +169,46 @@ func TestRollbackKeepsTheNetworksOfOthers(t *testing.T) {
 	s.checkGone()
 }
 
+// What others run with stays, with all that it may do.
+func TestRollbackKeepsTheAccountOfOthers(t *testing.T) {
+	t.Parallel()
+	s := newRollbackSite(t, ownPlane(t), "account")
+	pods := s.client.CoreV1().Pods(s.DaemonSet.Namespace)
+	_, err := pods.Create(t.Context(), &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "inspector"},
+		Spec: corev1.PodSpec{
+			ServiceAccountName: "multus", NodeSelector: map[string]string{"nowhere": "true"},
+			Containers: []corev1.Container{{Name: "main", Image: "registry.example/inspector:1"}},
+		},
+	}, metav1.CreateOptions{})
+	check(t, err)
+	s.rollback("--yes").expectResult(t, 0, "done", "ServiceAccount", "stays", "Pod "+s.DaemonSet.Namespace+"/inspector")
+	if left := s.left(); !slices.Equal(left, []string{"multus/account", "multus/binding", "multus/role"}) {
+		t.Errorf("left: %v", left)
+	}
+	check(t, pods.Delete(t.Context(), "inspector", metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}))
+	s.rollback("--yes").expectResult(t, 0, "done")
+	s.checkGone()
+}
+
+// A second Multus is never taken for a consumer: nobody would look to its nodes.
+func TestRollbackStopsForASecondMultus(t *testing.T) {
+	t.Parallel()
+	s := newRollbackSite(t, ownPlane(t), "second")
+	sets := s.client.AppsV1().DaemonSets(s.DaemonSet.Namespace)
+	set, err := sets.Get(t.Context(), s.DaemonSet.Name, metav1.GetOptions{})
+	check(t, err)
+	set.ObjectMeta = metav1.ObjectMeta{Name: "kube-multus-ds-arm64", Labels: set.Labels}
+	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"name": "multus-arm64"}}
+	set.Spec.Template.Labels = map[string]string{"name": "multus-arm64"}
+	set.Spec.Template.Spec.NodeSelector = map[string]string{"kubernetes.io/arch": "arm64"}
+	_, err = sets.Create(t.Context(), set, metav1.CreateOptions{})
+	check(t, err)
+	s.rollback("--yes", "--also", "daemonset/"+s.DaemonSet.Namespace+"/kube-multus-ds-arm64").
+		expectError(t, 5, "DaemonSet "+s.DaemonSet.Namespace+"/kube-multus-ds-arm64", "nothing was changed")
+	s.checkUntouched()
+}
+
 // applicationCRD is as much of Argo CD as a rollback looks at.
 const applicationCRD = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"applications.argoproj.io"},
 "spec":{"group":"argoproj.io","scope":"Namespaced","names":{"kind":"Application","plural":"applications","singular":"application"},

@@ -22,12 +22,12 @@ import (
 	"github.com/vlan50/kubectl-vlan50/test/scriptednode"
 )
 
-// The bounds: peak memory, and the share of kubectl's time and bytes. Half of a
+// The bounds: peak memory, and the share of kubectl's time and bytes. Most of a
 // Pod's metadata is its managedFields, which no request can leave out.
 const (
 	maxMemory = 60 << 20
 	maxTime   = 1.0 / 5
-	maxBytes  = 2.0 / 5
+	maxBytes  = 1.0 / 3
 )
 
 func main() {
