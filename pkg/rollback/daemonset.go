@@ -16,10 +16,9 @@ import (
 func (c *collector) daemonSet(ctx context.Context) error {
 	var others []appsv1.DaemonSet
 	for _, ds := range c.daemons {
-		switch ref := (evidence.Ref{Namespace: ds.Namespace, Name: ds.Name}); {
-		case ref == (evidence.Ref{Namespace: c.DaemonSet.Namespace, Name: c.DaemonSet.Name}):
+		if ds.Namespace == c.DaemonSet.Namespace && ds.Name == c.DaemonSet.Name {
 			c.set = &ds
-		default:
+		} else {
 			others = append(others, ds)
 		}
 	}
