@@ -230,11 +230,7 @@ func unchanged(err error) error {
 // stillHolds reads the API anew and refuses where a guard does not hold any
 // more, or where a daemon has come to a node that the plan does not know.
 func (r *Rollback) stillHolds(ctx context.Context) error {
-	var state State
-	err := r.retry(ctx, StepCheck, func() (err error) {
-		state, err = r.collect(ctx)
-		return err
-	})
+	state, err := r.collectAnew(ctx)
 	if err != nil {
 		return err
 	}
@@ -245,6 +241,15 @@ func (r *Rollback) stillHolds(ctx context.Context) error {
 	}
 	state.Nodes, state.Ground = r.state.Nodes, r.state.Ground
 	return holdsAll(MakePlan(state))
+}
+
+// collectAnew reads the API while steps are under way.
+func (r *Rollback) collectAnew(ctx context.Context) (state State, err error) {
+	err = r.retry(ctx, StepCheck, func() (err error) {
+		state, err = r.collect(ctx)
+		return err
+	})
+	return state, err
 }
 
 // begin makes the steps of the plan those of the result.
@@ -304,11 +309,7 @@ func (r *Rollback) before(ctx context.Context, object Object) error {
 
 // nobodyBack fails where Multus has been brought back while it was taken away.
 func (r *Rollback) nobodyBack(ctx context.Context) error {
-	var state State
-	err := r.retry(ctx, StepCheck, func() (err error) {
-		state, err = r.collect(ctx)
-		return err
-	})
+	state, err := r.collectAnew(ctx)
 	if err != nil {
 		return err
 	}
