@@ -22,6 +22,9 @@ func (r *reader) multus() error {
 	ref, note, err := target.FindDaemonSet(r.ctx, r.Clients.Apps, r.DaemonSet)
 	d.DaemonSet, d.DaemonSetNote = ref, note
 	right := cluster.Right{Verb: "get", Group: "apps", Resource: "daemonsets", Namespace: ref.Namespace}
+	if errors.Is(err, target.ErrLookUp) {
+		right.Verb, right.Namespace = "list", metav1.NamespaceAll
+	}
 	w := want{v1alpha1.SectionMultus, "DaemonSet " + ref.String(), right}
 	if err != nil && !isAnswer(err) {
 		// None, or several to choose from: that is what there is to say.

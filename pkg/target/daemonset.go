@@ -18,6 +18,10 @@ import (
 // and none is.
 var ErrNoDaemonSet = errors.New("no Multus DaemonSet")
 
+// ErrLookUp is wrapped where the default DaemonSet is not there and another could
+// not be looked for.
+var ErrLookUp = errors.New("looking for another")
+
 // absent says so in the words of its place.
 type absent string
 
@@ -56,7 +60,7 @@ func lookUp(ctx context.Context, client appsv1client.DaemonSetsGetter, missing e
 		list, err = client.DaemonSets(missing.Namespace).List(ctx, metav1.ListOptions{})
 	}
 	if err != nil {
-		return missing, "", fmt.Errorf("there is no DaemonSet %s, and looking for another: %w", missing, err)
+		return missing, "", fmt.Errorf("there is no DaemonSet %s, and %w: %w", missing, ErrLookUp, err)
 	}
 	var refs []string
 	var candidates []evidence.Ref

@@ -38,13 +38,14 @@ func TestFindDaemonSet(t *testing.T) {
 		want    string // the DaemonSet
 		found   string // what the user is told
 		err     string
+		none    bool // all were looked at
 	}{
 		{name: "the default one", objects: []runtime.Object{standard, byLabel}, want: "kube-system/kube-multus-ds"},
 		{name: "one that is named", objects: []runtime.Object{standard, byLabel}, setting: "multus/thick", want: "multus/thick"},
 		{name: "one that is named without a namespace", objects: []runtime.Object{standard, proxy}, setting: "kube-proxy", want: "kube-system/kube-proxy"},
 		{
 			name: "one that is named and not there", objects: []runtime.Object{standard}, setting: "multus/thick",
-			err: "there is no DaemonSet multus/thick: name the Multus one with --daemonset NAMESPACE/NAME",
+			err: "there is no DaemonSet multus/thick: name the Multus one with --daemonset NAMESPACE/NAME", none: true,
 		},
 		{
 			name: "another by its label", objects: []runtime.Object{proxy, byLabel}, want: "multus/thick",
@@ -64,7 +65,7 @@ func TestFindDaemonSet(t *testing.T) {
 		},
 		{
 			name: "none", objects: []runtime.Object{proxy, lookalike},
-			err: "there is no DaemonSet kube-system/kube-multus-ds and none that looks like Multus: name it with --daemonset NAMESPACE/NAME",
+			err: "there is no DaemonSet kube-system/kube-multus-ds and none that looks like Multus: name it with --daemonset NAMESPACE/NAME", none: true,
 		},
 		{name: "not a name", setting: "a/b/c", err: `DaemonSet "a/b/c" is not of the form [NAMESPACE/]NAME`},
 	}
@@ -75,6 +76,9 @@ func TestFindDaemonSet(t *testing.T) {
 			if test.err != "" {
 				if err == nil || err.Error() != test.err {
 					t.Errorf("error %v, want %s", err, test.err)
+				}
+				if errors.Is(err, target.ErrNoDaemonSet) != test.none {
+					t.Errorf("%v: none of them all is %t, want %t", err, !test.none, test.none)
 				}
 				return
 			}
@@ -99,9 +103,15 @@ func TestFindDaemonSetWithFewRights(t *testing.T) {
 	if ref, _, err := target.FindDaemonSet(t.Context(), client.AppsV1(), ""); err != nil || ref.String() != "kube-system/multus" {
 		t.Errorf("got %s, %v", ref, err)
 	}
+	// That one namespace holds none does not say that there is none.
+	elsewhere := fake.NewClientset()
+	elsewhere.PrependReactor("list", "daemonsets", everywhere(forbidden))
+	if _, _, err := target.FindDaemonSet(t.Context(), elsewhere.AppsV1(), ""); err == nil || errors.Is(err, target.ErrNoDaemonSet) {
+		t.Errorf("error %v", err)
+	}
 	away := errors.New("connection refused")
 	client.PrependReactor("list", "daemonsets", everywhere(away))
-	if _, _, err := target.FindDaemonSet(t.Context(), client.AppsV1(), ""); !errors.Is(err, away) || !strings.HasPrefix(err.Error(), "there is no DaemonSet kube-system/kube-multus-ds, and looking for another: ") {
+	if _, _, err := target.FindDaemonSet(t.Context(), client.AppsV1(), ""); !errors.Is(err, away) || !errors.Is(err, target.ErrLookUp) || !strings.HasPrefix(err.Error(), "there is no DaemonSet kube-system/kube-multus-ds, and looking for another: ") {
 		t.Errorf("error %v", err)
 	}
 	client.PrependReactor("get", "daemonsets", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, away })
