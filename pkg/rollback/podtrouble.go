@@ -34,7 +34,8 @@ const (
 //   - an image that cannot be had never gets as far as a network;
 //   - a container that cannot be started has an image without the program;
 //   - a folder that is not there keeps the Pod from being made;
-//   - a sandbox that failed at least twice is no passing trouble.
+//   - a sandbox that failed at least twice is no passing trouble, and neither is
+//     a runtime that has had no network for as long as that takes.
 func podTrouble(s scene) trouble {
 	status := s.pod.Status
 	for _, c := range slices.Concat(status.InitContainerStatuses, status.ContainerStatuses) {
@@ -77,10 +78,15 @@ func containerTrouble(c corev1.ContainerStatus) trouble {
 func sandboxFailures(s scene) trouble {
 	count, newest := 0, ""
 	for _, event := range s.events {
-		if event.Reason != "FailedCreatePodSandBox" && event.Reason != "NetworkNotReady" {
+		switch event.Reason {
+		case "FailedCreatePodSandBox":
+			count += eventCount(event)
+		case "NetworkNotReady":
+			// The kubelet asks its runtime every 5 s (updateRuntimeUp), and tells
+			// of what it knew last at each try: only its lasting counts.
+		default:
 			continue
 		}
-		count += eventCount(event)
 		newest = event.Message
 	}
 	if count < 2 && s.since < sandboxPatience {

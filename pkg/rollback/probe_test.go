@@ -63,7 +63,8 @@ func TestJudgeProbe(t *testing.T) {
 			reason: "gets no sandbox", kind: sandboxTrouble,
 		},
 		"one event that counts two": {scene: probeScene(event("kubelet", "FailedCreatePodSandBox", shim, 2)), reason: "gets no sandbox", kind: sandboxTrouble},
-		"no CNI at all":             {scene: probeScene(event("kubelet", "NetworkNotReady", "network is not ready: cni plugin not initialized", 3)), reason: "cni plugin not initialized", kind: sandboxTrouble},
+		"no CNI a moment ago":       {scene: probeScene(event("kubelet", "NetworkNotReady", "network is not ready: cni plugin not initialized", 3))},
+		"no CNI at all":             {scene: probeScene(event("kubelet", "NetworkNotReady", "network is not ready: cni plugin not initialized", 3), after(sandboxPatience)), reason: "cni plugin not initialized", kind: sandboxTrouble},
 		"the image cannot be had": {
 			scene: probeScene(waiting("ImagePullBackOff", `Back-off pulling image "multus:thick"`)), reason: "says nothing about the network", kind: imageTrouble,
 		},
