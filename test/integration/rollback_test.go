@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/signal"
 	"slices"
 	"strings"
 	"syscall"
@@ -132,6 +133,9 @@ func TestRollbackKilledAfterEachStep(t *testing.T) {
 func TestRollbackInterrupted(t *testing.T) {
 	t.Parallel()
 	s := newRollbackSite(t, ownPlane(t), "interrupted")
+	// Where the tests run under nohup, what they start would ignore it; what they
+	// catch themselves is not handed on.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	for name, row := range map[string]struct {
 		signal syscall.Signal
 		code   int
