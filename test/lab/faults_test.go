@@ -19,9 +19,6 @@ import (
 // TestFaults breaks the node, the daemon, the network or the cluster, and wants
 // the right word for it.
 func TestFaults(t *testing.T) {
-	if testing.Short() {
-		t.Skip("the short set has the restarts and the points of the DaemonSet")
-	}
 	for _, s := range append(daemonFaults(), append(networkFaults(), clusterFaults()...)...) {
 		t.Run(s.name, s.run)
 	}

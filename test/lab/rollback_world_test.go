@@ -122,7 +122,8 @@ func remade(t *testing.T, l *lab.Lab) {
 	}
 }
 
-// starter starts an ordinary Pod on the node every second until it is stopped.
+// starter starts an ordinary Pod on the node every second until it is stopped,
+// and some after that.
 type starter struct {
 	stop    context.CancelFunc
 	done    chan struct{}
@@ -141,14 +142,18 @@ func startPods(ctx context.Context, t *testing.T, l *lab.Lab, image string) *sta
 	s := &starter{stop: stop, done: make(chan struct{})}
 	go func() {
 		defer close(s.done)
-		for i := 0; run.Err() == nil; i++ {
+		for i, after := 0, 5; after > 0; i++ {
+			if run.Err() != nil {
+				after--
+			}
 			name := fmt.Sprintf("ordinary-%d", i)
 			if _, err := clients.Kube.CoreV1().Pods("default").Create(ctx, ordinary(name, image), metav1.CreateOptions{}); err != nil {
 				s.failed = append(s.failed, fmt.Sprintf("%s: %v", name, err))
 			}
 			s.started = append(s.started, name)
 			select {
-			case <-run.Done():
+			case <-ctx.Done():
+				return
 			case <-time.After(time.Second):
 			}
 		}

@@ -39,7 +39,7 @@ type statusScene struct {
 // begins with a retest on the reference site.
 func TestStatus(t *testing.T) {
 	if testing.Short() {
-		t.Skip("the short set has the restarts and the points of the DaemonSet")
+		t.Skip("the short set has one rollback, and no status")
 	}
 	for _, s := range []statusScene{
 		{name: "healthy", state: v1alpha1.StateFreshPass, code: 0, says: []string{"PROVEN", "FRESH", "would be attached", node.CanaryAddress}},

@@ -41,7 +41,7 @@ func twoNodes(t *testing.T) (context.Context, *lab.Lab, lab.Node) {
 // that node is mended, the next run finishes.
 func TestRollbackOfTwoNodesStopsAtTheOneThatFails(t *testing.T) {
 	if testing.Short() {
-		t.Skip("the short set has the restarts and the points of the DaemonSet")
+		t.Skip("the short set has one rollback, and no status")
 	}
 	t.Run("its other conf parses and yet starts no Pod", func(t *testing.T) {
 		ctx, l, second := twoNodes(t)
