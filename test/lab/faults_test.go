@@ -224,7 +224,7 @@ func clusterFaults() []scenario {
 		{
 			name:    "API server restarted in mid-attempt",
 			during:  restartService(node.APIServer),
-			verdict: "pass", cause: "ok",
+			verdict: "pass", cause: "ok", also: "late-success",
 		},
 		{
 			name:    "containerd restarted in mid-attempt",

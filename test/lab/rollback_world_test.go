@@ -89,7 +89,12 @@ func fullSite(t *testing.T) (context.Context, *lab.Lab) {
 	l := open(t)
 	ctx, cancel := context.WithTimeout(t.Context(), scenarioWithin)
 	t.Cleanup(cancel)
-	t.Cleanup(func() { remade(t, l) })
+	t.Cleanup(func() {
+		if t.Failed() {
+			result{}.explain(context.Background(), t, l)
+		}
+		remade(t, l)
+	})
 	must(t, l.Restore(ctx))
 	return ctx, l
 }

@@ -53,7 +53,8 @@ func (s scenario) run(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), scenarioWithin)
 	defer cancel()
 	var r result
-	t.Cleanup(func() { s.putBack(t, l, r) })
+	// Not a cleanup: the folder with the evidence would be gone by then.
+	defer func() { s.putBack(t, l, r) }()
 	manifest := s.manifest(t, l)
 	if s.arrange != nil {
 		if err := s.arrange(ctx, l); err != nil {

@@ -62,6 +62,7 @@ func (s statusScene) run(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), scenarioWithin)
 	defer cancel()
 	var r result
+	t.TempDir() // its cleanup, which takes the evidence away, comes after the next one
 	t.Cleanup(func() { scenario{}.putBack(t, l, r) })
 	if s.fails != "" {
 		if err := l.HoldAddress(ctx); err != nil {
