@@ -73,8 +73,14 @@ func Follow[T any, L runtime.Object](ctx context.Context, wg *sync.WaitGroup, cl
 	return m
 }
 
-// narrow adds the caller's selectors to the options of a reflector.
+// narrow adds the caller's selectors to the options of a reflector. A reflector
+// begins with whatever a server has in its cache (resource version 0), which may
+// be older than an object that was made a moment ago: its absence would be taken
+// for a deletion. Selectors keep the list short, so the newest state is asked for.
 func narrow(o, selectors metav1.ListOptions) metav1.ListOptions {
+	if o.ResourceVersion == "0" && !o.Watch {
+		o.ResourceVersion = ""
+	}
 	o.FieldSelector, o.LabelSelector = selectors.FieldSelector, selectors.LabelSelector
 	return o
 }

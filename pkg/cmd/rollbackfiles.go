@@ -33,6 +33,10 @@ func readObjects(getter genericclioptions.RESTClientGetter, files resource.Filen
 			notes = append(notes, "Namespace "+manifest.GetName()+" stays: a rollback deletes no namespace")
 			continue
 		}
+		if manifest.GetKind() == "CustomResourceDefinition" {
+			notes = append(notes, "CustomResourceDefinition "+manifest.GetName()+" is no consumer: a rollback deletes that of the networks alone, last, where its own rules say so")
+			continue
+		}
 		object, err := objectOf(manifest, fallback)
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", info.Source, err)

@@ -2,7 +2,7 @@ package cmd
 
 import (
 	"fmt"
-	"strings"
+	"path"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -95,9 +95,12 @@ func (f *rollbackSite) names(r *rollback.Rollback, daemonSet string) (err error)
 		}
 		r.Networks = append(r.Networks, ref)
 	}
-	for flag, dir := range map[string]string{"cni-conf-dir": f.confDir, "cni-bin-dir": f.pluginDir} {
-		if dir != "" && !strings.HasPrefix(dir, "/") {
-			return fmt.Errorf("--%s %q is no absolute path", flag, dir)
+	for flag, dir := range map[string]*string{"cni-conf-dir": &r.ConfDir, "cni-bin-dir": &r.BinDir} {
+		if *dir == "" {
+			continue
+		}
+		if *dir = path.Clean(*dir); !rollback.PlainDir(*dir) {
+			return fmt.Errorf("--%s %q is no absolute path of a folder that may be mounted into a Pod", flag, *dir)
 		}
 	}
 	return nil

@@ -140,7 +140,7 @@ func rollbackNodeState(n rollback.NodeStatus) string {
 		return rolledUnknown
 	case len(n.Finding.Multus) == 0:
 		return rolledClean
-	case n.Daemon:
+	case n.Serving:
 		return rolledMultus
 	}
 	return rolledBroken
@@ -149,7 +149,7 @@ func rollbackNodeState(n rollback.NodeStatus) string {
 func rollbackSummary(status rollback.Status) (message, next string) {
 	switch broken := status.Broken(); {
 	case len(broken) > 0:
-		return "a Multus conf is left without a daemon: no ordinary Pod can start on " + Clean(commaList(broken)), "kubectl vlan50 rollback"
+		return "a Multus conf is there and no daemon serves it: no ordinary Pod can start on " + Clean(commaList(broken)), "kubectl vlan50 rollback"
 	case status.Clean():
 		return "Multus is gone, and every node is clean", ""
 	case len(status.Objects) == 0 && len(status.Pods) == 0:

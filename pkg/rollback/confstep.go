@@ -233,7 +233,7 @@ func (r *Rollback) probeStep(ctx context.Context, name string) (string, error) {
 // is there to serve it: it is as it was found.
 func (r *Rollback) probeFailed(ctx context.Context, n *NodeState, seen probed) error {
 	reason := fmt.Sprintf("node %s: %s", n.Name, seen.reason)
-	if seen.trouble.kind != sandboxTrouble || !n.Serving || r.daemonGone() {
+	if seen.trouble.kind != sandboxTrouble || !r.serves(ctx, n) {
 		return failf(undoHint, "%s", reason)
 	}
 	if r.Access == AccessManual {
@@ -270,11 +270,14 @@ func newestOfEach(backups []Backup) []Backup {
 	return newest
 }
 
-// daemonGone reports whether this run has deleted the DaemonSet.
-func (r *Rollback) daemonGone() bool {
-	return slices.ContainsFunc(r.result.Steps, func(s StepResult) bool {
-		return s.State == StepDone && s.Action == ActionDelete && s.Object.Kind.Name == "DaemonSet" && s.Object.Namespace == r.state.DaemonSet.Namespace && s.Object.Name == r.state.DaemonSet.Name
-	})
+// serves reports whether a daemon serves a node now, and is to stay for as long
+// as this run lets it: a conf that is put back without one stops the node's Pods.
+func (r *Rollback) serves(ctx context.Context, n *NodeState) bool {
+	if !n.Serving {
+		return false
+	}
+	state, err := r.collectAnew(ctx)
+	return err == nil && slices.ContainsFunc(state.Nodes, func(now NodeState) bool { return now.Name == n.Name && now.Serving })
 }
 
 const undoHint = "mend it on the node and run the same command again, or go back with --undo"
@@ -283,7 +286,8 @@ const undoHint = "mend it on the node and run the same command again, or go back
 // be gained by another probe.
 func (r *Rollback) removeAgain(ctx context.Context, n *NodeState, seen probed) (bool, error) {
 	if r.Access == AccessManual {
-		if !seen.multus {
+		// Where no daemon serves, a conf of Multus' is what stops a sandbox.
+		if !seen.multus && (seen.trouble.kind != sandboxTrouble || r.serves(ctx, n)) {
 			return false, nil
 		}
 		r.notef(StepProbe, "node %s: %s", n.Name, seen.reason)

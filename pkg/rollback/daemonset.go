@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/vlan50/kubectl-vlan50/pkg/evidence"
@@ -53,6 +54,14 @@ func (c *collector) adopt(ctx context.Context) error {
 			return err
 		}
 		if ref.Name != "" && ref != c.DaemonSet {
+			// A mark is only a word: a DaemonSet that is there was not deleted.
+			_, err := c.Clients.Metadata.Resource(kindNamed("DaemonSet").GVR()).Namespace(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+			if err == nil {
+				continue
+			}
+			if !apierrors.IsNotFound(err) {
+				return err
+			}
 			c.state.DaemonSet = ref
 			c.state.Notes = append(c.state.Notes, fmt.Sprintf("going on with the rollback of DaemonSet %s, which an earlier run has deleted", ref))
 			return nil

@@ -16,11 +16,17 @@ import (
 func (r *Rollback) DryRunPlan(ctx context.Context, undo bool) (Plan, error) {
 	if undo {
 		result, err := r.Undo(ctx)
+		if err == nil && result.Outcome == Unfinished {
+			err = tooLate(result)
+		}
 		return result.Plan, err
 	}
 	plan, err := r.Plan(ctx)
 	if err != nil {
-		_, err = r.end(ctx, err)
+		result, err := r.end(ctx, err)
+		if err == nil {
+			err = tooLate(result)
+		}
 		return Plan{}, err
 	}
 	if err := refuseBroken(plan); err != nil {
@@ -30,6 +36,12 @@ func (r *Rollback) DryRunPlan(ctx context.Context, undo bool) (Plan, error) {
 		err = r.tryDeletions(ctx, plan)
 	}
 	return plan, err
+}
+
+// tooLate is the end of a dry run by its deadline: without a plan there is no
+// result to tell it.
+func tooLate(result Result) error {
+	return fmt.Errorf("%w: %s", canary.ErrDeadline, result.Message)
 }
 
 // tryDeletions lets the server try each deletion without storing it.

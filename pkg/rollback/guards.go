@@ -154,7 +154,7 @@ func otherDaemonGuard(s State) Guard {
 // accessGuard stops where a node's conf could not be removed.
 func accessGuard(s State) Guard {
 	if names := nodesUnreachable(s.Nodes); len(names) > 0 {
-		return broken(GuardNodeAccess, names, "%s not Ready, so that its conf could not be looked at: bring it back, delete the Node object if the machine is gone, or choose nodes with --node",
+		return broken(GuardNodeAccess, names, "%s not Ready, so that its conf could not be looked at: bring it back, or delete the Node object if the machine is gone",
 			join(names)+plural(len(names), " is", " are"))
 	}
 	if len(s.LeftOut) > 0 {

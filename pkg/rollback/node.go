@@ -131,7 +131,7 @@ func (r *Rollback) readLog(ctx context.Context, pod *corev1.Pod) ([]byte, error)
 
 // look lists one folder of a node.
 func (r *Rollback) look(ctx context.Context, n NodeState, dir string) (ConfDir, error) {
-	if !plainDir(dir) {
+	if !PlainDir(dir) {
 		return ConfDir{}, fmt.Errorf("%q is no folder that may be mounted into a Pod", dir)
 	}
 	for try := 1; ; try++ {
@@ -178,6 +178,10 @@ func (r *Rollback) lookAt(ctx context.Context, n *NodeState) error {
 		n.Dir, n.Looked = dir, true
 		return nil
 	}
+	// Of the known places one that Multus has been in is the one; else the first
+	// with a conf, as they are ordered by the node's distribution. Confs alone tell
+	// nothing: container tools leave theirs in the standard place.
+	best, where := empty, ""
 	for _, place := range n.KnownDirs {
 		dir, err := r.look(ctx, *n, place)
 		if errors.Is(err, errNoFolder) {
@@ -186,19 +190,35 @@ func (r *Rollback) lookAt(ctx context.Context, n *NodeState) error {
 		if err != nil {
 			return err
 		}
-		// The first place with a conf is the one in use: they are ordered by
-		// the node's distribution. A place with none may be a leftover.
-		if !n.Looked || len(Confs(n.Dir.Files)) == 0 && len(Confs(dir.Files)) > 0 {
-			n.Dir, n.ConfDir, n.Looked = dir, place, true
+		if worth := worthOf(dir); !n.Looked || worth > best {
+			n.Dir, n.Looked, best, where = dir, true, worth, place
 		}
-		if len(Confs(dir.Files)) > 0 {
-			return nil
+		if best == traces {
+			break
 		}
 	}
+	n.ConfDir = where
 	if !n.Looked {
 		return fmt.Errorf("none of the known CNI conf dirs is there (%s): name it with --cni-conf-dir", join(n.KnownDirs))
 	}
 	return nil
+}
+
+// How much a folder looks like the one that Multus is in.
+const (
+	empty = iota
+	confs
+	traces
+)
+
+func worthOf(dir ConfDir) int {
+	switch finding := Find(dir); {
+	case len(finding.Multus) > 0 || finding.Credentials || len(Backups(dir.Backups)) > 0:
+		return traces
+	case len(Confs(dir.Files)) > 0:
+		return confs
+	}
+	return empty
 }
 
 // seen says in a line what a look found.

@@ -233,8 +233,8 @@ func KnownConfDirs(node *corev1.Node) []string {
 	return dirs
 }
 
-// plainDir reports whether a folder may be mounted into a node Pod: an absolute
+// PlainDir reports whether a folder may be mounted into a node Pod: an absolute
 // path that names a conf dir, and not half the node.
-func plainDir(dir string) bool {
+func PlainDir(dir string) bool {
 	return path.IsAbs(dir) && path.Clean(dir) == dir && strings.Count(dir, "/") >= 2 && !strings.ContainsAny(dir, ":\n")
 }

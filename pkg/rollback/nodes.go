@@ -16,7 +16,7 @@ import (
 )
 
 // nodes finds the nodes to be visited: those the user named; those with a daemon
-// Pod; else, where no daemon is left to tell, all.
+// Pod; else, where the daemon's Pods no longer tell where it was, all.
 func (c *collector) nodes(ctx context.Context) error {
 	pods, err := c.daemonPods(ctx)
 	if err != nil {
@@ -33,11 +33,13 @@ func (c *collector) nodes(ctx context.Context) error {
 	if err := c.ground(ctx); err != nil {
 		return err
 	}
+	tell := c.set != nil && c.set.DeletionTimestamp == nil &&
+		slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.Spec.NodeName != "" })
 	for i := range all {
 		node := &all[i]
 		here := slices.DeleteFunc(slices.Clone(pods), func(p corev1.Pod) bool { return p.Spec.NodeName != node.Name })
 		switch {
-		case c.visits(node, len(here) > 0, len(pods) > 0):
+		case c.visits(node, len(here) > 0, tell):
 			c.state.Nodes = append(c.state.Nodes, c.nodeState(node, here))
 		case len(here) > 0:
 			c.state.LeftOut = append(c.state.LeftOut, "node "+node.Name)
@@ -53,11 +55,11 @@ func (c *collector) nodes(ctx context.Context) error {
 	return nil
 }
 
-func (c *collector) visits(node *corev1.Node, daemon, daemons bool) bool {
+func (c *collector) visits(node *corev1.Node, daemon, tell bool) bool {
 	switch {
 	case len(c.Nodes) > 0:
 		return slices.Contains(c.Nodes, node.Name)
-	case daemons && !c.AllNodes:
+	case tell && !c.AllNodes:
 		return daemon
 	}
 	return node.Labels[corev1.LabelOSStable] != "windows"
@@ -66,7 +68,7 @@ func (c *collector) visits(node *corev1.Node, daemon, daemons bool) bool {
 func (c *collector) nodeState(node *corev1.Node, daemons []corev1.Pod) NodeState {
 	state := NodeState{
 		Name: node.Name, Daemon: len(daemons) > 0, Ready: isReady(node),
-		Serving: slices.ContainsFunc(daemons, func(p corev1.Pod) bool { return podReady(&p) }),
+		Serving: slices.ContainsFunc(daemons, func(p corev1.Pod) bool { return podReady(&p) && p.DeletionTimestamp == nil }),
 		Runtime: node.Status.NodeInfo.ContainerRuntimeVersion,
 		ConfDir: c.ConfDir, BinDir: c.BinDir, KnownDirs: KnownConfDirs(node), Image: c.state.Ground.Image,
 	}

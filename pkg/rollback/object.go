@@ -91,12 +91,13 @@ func kindNamed(name string) Kind {
 func ParseKind(text string) (Kind, error) {
 	var names []string
 	for _, kind := range Kinds() {
+		if kind.fixed {
+			continue
+		}
 		if strings.EqualFold(text, kind.Name) || strings.EqualFold(text, kind.Resource) {
 			return kind, nil
 		}
-		if !kind.fixed {
-			names = append(names, kind.Name)
-		}
+		names = append(names, kind.Name)
 	}
 	return Kind{}, fmt.Errorf("rollback does not delete objects of kind %q; it can delete: %s", text, strings.Join(names, ", "))
 }

@@ -122,7 +122,7 @@ func MakePlan(s State) Plan {
 	for i := range p.steps {
 		p.steps[i].Number = i + 1
 	}
-	return Plan{Guards: guards(s), Steps: p.steps, Notes: s.Notes}
+	return Plan{Guards: guards(s), Steps: p.steps, Notes: append(slices.Clone(s.Notes), p.binariesLeft()...)}
 }
 
 type planner struct {
@@ -242,6 +242,29 @@ func (p *planner) binaries(n NodeState) bool {
 	return p.state.RemoveBinaries && p.state.Access == AccessPod && n.BinDir != "" && !n.crio()
 }
 
+// binariesLeft says of which nodes the plugins stay though they were to go.
+func (p *planner) binariesLeft() []string {
+	if !p.state.RemoveBinaries {
+		return nil
+	}
+	var notes []string
+	for _, n := range p.state.Nodes {
+		why := ""
+		switch {
+		case p.binaries(n):
+			continue
+		case n.crio():
+			why = "cri-o calls Multus again for Pods that were started under it"
+		case p.state.Access == AccessManual:
+			why = "they are removed by a node Pod alone, which --node-access=manual forbids"
+		default:
+			why = "no DaemonSet tells their folder: --cni-bin-dir names it"
+		}
+		notes = append(notes, fmt.Sprintf("the plugins of node %s stay: %s", n.Name, why))
+	}
+	return notes
+}
+
 // delete plans one deletion, or says why the object stays.
 func (p *planner) delete(object Object) {
 	if object.UID == "" {
@@ -299,9 +322,17 @@ func nodesUnreachable(nodes []NodeState) []string {
 	return names
 }
 
-// isReady reads a node's Ready condition.
+// withoutNetwork is how the kubelet's word of its Ready condition begins where
+// the runtime has no usable CNI conf and nothing else is wrong: several troubles
+// come in brackets (kubernetes pkg/kubelet/nodestatus/setters.go).
+const withoutNetwork = "container runtime network not ready"
+
+// isReady reads a node's Ready condition. A node that lacks nothing but a CNI
+// conf, as an emptied Multus conf leaves it, is one that a rollback can reach and
+// mends: Pods on the node's own network start there.
 func isReady(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+		return c.Type == corev1.NodeReady &&
+			(c.Status == corev1.ConditionTrue || c.Status == corev1.ConditionFalse && strings.HasPrefix(c.Message, withoutNetwork))
 	})
 }

@@ -300,7 +300,7 @@ func TestGuards(t *testing.T) {
 		"another Multus": {
 			site(func(s *State) { s.Daemons = []evidence.Ref{{Namespace: "multus", Name: "arm64"}} }), GuardOtherDaemon, Broken, []string{"DaemonSet multus/arm64", "--daemonset"},
 		},
-		"a node is not Ready":              {site(func(s *State) { s.Nodes[0].Ready = false }), GuardNodeAccess, Broken, []string{"Node node-1 is not Ready", "--node"}},
+		"a node is not Ready":              {site(func(s *State) { s.Nodes[0].Ready = false }), GuardNodeAccess, Broken, []string{"Node node-1 is not Ready", "delete the Node object"}},
 		"a node with a daemon is left out": {site(func(s *State) { s.LeftOut = []string{"node node-2"} }), GuardNodeAccess, Broken, []string{"node node-2", "--node leaves out"}},
 		"Pod Security forbids":             {site(func(s *State) { s.Admission = "forbidden by label" }), GuardNodeAccess, Broken, []string{"forbidden by label"}},
 		"a node could not be looked at": {
@@ -357,6 +357,8 @@ func TestParseObject(t *testing.T) {
 		"pod/media/":                 "not of the form",
 		"namespace/media":            "does not delete objects of kind",
 		"":                           "does not delete objects of kind",
+		// With it would go all objects of its kind, in every namespace.
+		"customresourcedefinition/certificates.cert-manager.io": "does not delete objects of kind",
 	} {
 		got, err := ParseObject(text)
 		if answer := got.String(); err == nil && answer != want || err != nil && !strings.Contains(err.Error(), want) {

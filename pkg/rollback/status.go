@@ -34,11 +34,11 @@ func (s Status) Clean() bool {
 }
 
 // Broken names the nodes on which no ordinary Pod can start: their first conf
-// is Multus', and no daemon is left to serve it.
+// is Multus', and no daemon serves it.
 func (s Status) Broken() []string {
 	var names []string
 	for _, n := range s.Nodes {
-		if n.Looked && len(n.Finding.Multus) > 0 && !n.Daemon {
+		if n.Looked && len(n.Finding.Multus) > 0 && !n.Serving {
 			names = append(names, n.Name)
 		}
 	}

@@ -90,6 +90,12 @@ func (r *Rollback) undoLocked(ctx context.Context) error {
 		}
 	}
 	r.result.Outcome, r.result.Message = Done, "the kept conf is back, byte for byte"
+	if r.Access == AccessManual {
+		r.result.Message = "the kept conf is back, as the operator says"
+	}
+	if len(r.state.Unseen) > 0 {
+		r.result.Message += ". Not looked at: " + cut(join(r.state.Unseen))
+	}
 	if !r.state.served() {
 		r.result.Next = "apply Multus' manifests now: until its daemon runs, no ordinary Pod can start on these nodes"
 	}
@@ -120,6 +126,9 @@ func (r *Rollback) undoPlan() (Plan, []restore) {
 	var plan Plan
 	var restores []restore
 	plan.Guards = append(plan.Guards, accessGuard(r.state))
+	if len(r.state.Unseen) > 0 {
+		plan.Notes = append(plan.Notes, "not looked at: "+cut(join(r.state.Unseen)))
+	}
 	for i := range r.state.Nodes {
 		n := &r.state.Nodes[i]
 		if r.Access == AccessManual {

@@ -42,6 +42,15 @@ func TestRollback(t *testing.T) {
 		s.checkUntouched()
 	})
 
+	t.Run("a dry run that is out of time has no plan", func(t *testing.T) {
+		for _, args := range [][]string{{"--dry-run"}, {"--dry-run=server"}, {"--undo", "--dry-run"}} {
+			u := s.rollback(append(args, "--timeout", "1ms")...)
+			if u.code != 1 || u.stdout != "" || !strings.Contains(u.stderr, "deadline") {
+				t.Errorf("%v: exit code %d\n%s%s", args, u.code, u.stdout, u.stderr)
+			}
+		}
+	})
+
 	t.Run("nobody to ask", func(t *testing.T) {
 		p := s.behindProxy()
 		s.rollback().expectError(t, 5, "nothing was changed", "no terminal", "--yes")

@@ -59,9 +59,11 @@ func TestRollbackOnANode(t *testing.T) {
 	}
 	for _, s := range []rollbackScene{
 		{name: "conf left by a killed daemon without DaemonSet", arrange: leaveConfAlone},
-		{name: "conf emptied", arrange: func(_ context.Context, t *testing.T, l *lab.Lab) {
+		{name: "conf emptied", arrange: func(ctx context.Context, t *testing.T, l *lab.Lab) {
 			t.Helper()
 			must(t, l.WriteNode(node.MultusConf, ""))
+			// The kubelet calls the node NotReady then, and it must be mended all the same.
+			kubectl(ctx, t, l, "wait", "--for=condition=Ready=False", "--timeout=1m", "node/"+node.Name)
 		}},
 		{name: "no other conf", arrange: func(_ context.Context, t *testing.T, l *lab.Lab) {
 			t.Helper()
