@@ -88,6 +88,13 @@ func Overlaps(a, b []Claim) []Claim {
 	return both
 }
 
+// SameAddress are the claims of b whose address a claims too, on whatever wire.
+func SameAddress(a, b []Claim) []Claim {
+	return slices.DeleteFunc(slices.Clone(b), func(claim Claim) bool {
+		return !slices.ContainsFunc(a, func(have Claim) bool { return have.Address == claim.Address })
+	})
+}
+
 // Finished reports whether a Pod's sandbox is down, so that it holds no
 // address: kubelet tears it down before the phase says so.
 func Finished(pod *corev1.Pod) bool {

@@ -43,7 +43,9 @@ const tokenVolume = "kube-api-access-"
 //   - it is controlled by nothing: a controller would recreate it while nobody
 //     watches;
 //   - it has a fixed name;
-//   - its restartPolicy is Never: a restarted guard would hide its failure;
+//   - its restartPolicy is Never, that of each container as well: a restarted
+//     guard would hide its failure;
+//   - it does not use the node's network, where the kubelet asks no CNI plugin;
 //   - it asks for a secondary network, in an annotation that parses;
 //   - it carries no network-status: that would forge the proof of an attachment.
 func Check(pod *corev1.Pod) error {
@@ -55,6 +57,11 @@ func Check(pod *corev1.Pod) error {
 		return errors.New("it has no metadata.name: a canary needs a fixed name (generateName will not do)")
 	case pod.Spec.RestartPolicy != corev1.RestartPolicyNever:
 		return fmt.Errorf("its restartPolicy is %q: a canary needs Never, so that the first failure stays visible", restartPolicy(pod))
+	case pod.Spec.HostNetwork:
+		return errors.New("it uses the node's network (hostNetwork): Multus attaches no such Pod")
+	}
+	if name := restarted(pod); name != "" {
+		return fmt.Errorf("its container %s has a restart policy of its own: a canary needs Never, so that the first failure stays visible", name)
 	}
 	if _, err := multus.RequestedNetworks(pod); errors.Is(err, multus.ErrNoNetworks) {
 		return fmt.Errorf("it has no annotation %s: it asks for no network to be tested", nadv1.NetworkAttachmentAnnot)
@@ -67,6 +74,28 @@ func Check(pod *corev1.Pod) error {
 		}
 	}
 	return nil
+}
+
+// restarted names a container that would be started again after it has failed.
+// A sidecar is no guard, and may be.
+func restarted(pod *corev1.Pod) string {
+	sidecar := func(c corev1.Container) bool {
+		return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+	}
+	own := func(c corev1.Container) bool {
+		return len(c.RestartPolicyRules) > 0 || c.RestartPolicy != nil && *c.RestartPolicy != corev1.ContainerRestartPolicyNever
+	}
+	for _, c := range pod.Spec.InitContainers {
+		if own(c) && !sidecar(c) {
+			return c.Name
+		}
+	}
+	for _, c := range pod.Spec.Containers {
+		if own(c) {
+			return c.Name
+		}
+	}
+	return ""
 }
 
 func restartPolicy(pod *corev1.Pod) corev1.RestartPolicy {

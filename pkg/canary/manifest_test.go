@@ -28,6 +28,12 @@ func TestCheck(t *testing.T) {
 		{"a generated name", func(pod *corev1.Pod) { pod.Name, pod.GenerateName = "", "vlan50-" }, "it has no metadata.name: a canary needs a fixed name (generateName will not do)"},
 		{"restarted on failure", func(pod *corev1.Pod) { pod.Spec.RestartPolicy = corev1.RestartPolicyOnFailure }, `its restartPolicy is "OnFailure": a canary needs Never, so that the first failure stays visible`},
 		{"no restartPolicy", func(pod *corev1.Pod) { pod.Spec.RestartPolicy = "" }, `its restartPolicy is "Always": a canary needs Never, so that the first failure stays visible`},
+		{"a guard that is restarted", containerPolicy(corev1.ContainerRestartPolicyOnFailure), "its container guard has a restart policy of its own: a canary needs Never, so that the first failure stays visible"},
+		{"a sidecar beside the guard", containerPolicy(corev1.ContainerRestartPolicyAlways), ""},
+		{"a main container that is restarted", func(pod *corev1.Pod) {
+			pod.Spec.Containers[0].RestartPolicy = ptr.To(corev1.ContainerRestartPolicyAlways)
+		}, "its container canary has a restart policy of its own"},
+		{"on the node's network", func(pod *corev1.Pod) { pod.Spec.HostNetwork = true }, "it uses the node's network (hostNetwork): Multus attaches no such Pod"},
 		{"no networks annotation", func(pod *corev1.Pod) { pod.Annotations = nil }, "it has no annotation k8s.v1.cni.cncf.io/networks: it asks for no network to be tested"},
 		{"an empty networks annotation", networksAnnotation("  "), "it has no annotation k8s.v1.cni.cncf.io/networks: it asks for no network to be tested"},
 		{"a networks annotation that does not parse", networksAnnotation(`[{"name":`), "its networks cannot be read: "},
@@ -43,6 +49,12 @@ func TestCheck(t *testing.T) {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
+	}
+}
+
+func containerPolicy(policy corev1.ContainerRestartPolicy) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		pod.Spec.InitContainers = []corev1.Container{{Name: "guard", RestartPolicy: &policy}}
 	}
 }
 

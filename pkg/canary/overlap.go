@@ -1,6 +1,7 @@
 package canary
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/vlan50/kubectl-vlan50/pkg/address"
+	"github.com/vlan50/kubectl-vlan50/pkg/cluster"
 	"github.com/vlan50/kubectl-vlan50/pkg/multus"
 )
 
@@ -20,12 +22,16 @@ const scanPage = 500
 // the canary on the same segment. Only metadata is listed; the few Pods with a
 // networks annotation are read whole.
 func (r *Retest) otherHolders(ctx context.Context) ([]string, error) {
-	lookup := r.Clients.NewNetworks(ctx).Conf
-	mine, err := address.Claims(r.manifest, lookup)
+	networks := r.Clients.NewNetworks(ctx)
+	mine, err := address.Claims(r.manifest, networks.Conf)
 	if err != nil {
 		return nil, err
 	}
+	dark := forbiddenNetwork(networks, r.manifest)
 	if len(mine) == 0 {
+		if dark != "" {
+			return nil, refusef("Pod %s is not created, which address it asks for cannot be told: this user may not get NetworkAttachmentDefinition %s; ask for config/rbac/retest.yaml, or use another user (%s)", r.Canary, dark, r.state)
+		}
 		return nil, nil
 	}
 	var holders []string
@@ -33,7 +39,7 @@ func (r *Retest) otherHolders(ctx context.Context) ([]string, error) {
 		if !multus.AsksForNetworks(meta.Annotations) || r.isCanary(meta.Namespace, meta.Name) {
 			return nil
 		}
-		holder, err := r.holder(ctx, meta, mine, lookup)
+		holder, err := r.holder(ctx, meta, mine, networks)
 		if holder != "" {
 			holders = append(holders, holder)
 		}
@@ -43,31 +49,51 @@ func (r *Retest) otherHolders(ctx context.Context) ([]string, error) {
 }
 
 // holder describes the Pod if it claims one of the canary's addresses.
-func (r *Retest) holder(ctx context.Context, meta *metav1.PartialObjectMetadata, mine []address.Claim, lookup address.Lookup) (string, error) {
+func (r *Retest) holder(ctx context.Context, meta *metav1.PartialObjectMetadata, mine []address.Claim, networks *cluster.Networks) (string, error) {
 	asks := &corev1.Pod{ObjectMeta: meta.ObjectMeta}
 	if _, err := multus.AllNetworks(asks); err != nil {
 		// Multus refuses an annotation that does not parse: no address there.
 		return "", nil //nolint:nilerr // a foreign Pod's broken annotation is no trouble of ours
 	}
-	claims, err := address.Claims(asks, lookup)
+	claims, err := address.Claims(asks, networks.Conf)
 	if err != nil {
 		return "", fmt.Errorf("reading the networks of Pod %s/%s: %w", meta.Namespace, meta.Name, err)
 	}
-	both := address.Overlaps(mine, claims)
+	both, doubt := address.Overlaps(mine, claims), ""
 	if len(both) == 0 {
-		return "", nil
+		// A wire that may not be looked at may be the same one.
+		dark := cmp.Or(forbiddenNetwork(networks, asks), forbiddenNetwork(networks, r.manifest))
+		if both = address.SameAddress(mine, claims); len(both) == 0 || dark == "" {
+			return "", nil
+		}
+		doubt = fmt.Sprintf("; whether that is the same wire cannot be told, as this user may not get NetworkAttachmentDefinition %s", dark)
 	}
-	pod, err := r.Clients.Core.Pods(meta.Namespace).Get(ctx, meta.Name, metav1.GetOptions{})
+	// A list of one: whoever may list Pods everywhere needs no other right.
+	pods, err := r.Clients.Core.Pods(meta.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + meta.Name})
 	switch {
-	case apierrors.IsNotFound(err):
-		return "", nil
 	case err != nil:
 		return "", fmt.Errorf("reading Pod %s/%s, which asks for the canary's address: %w", meta.Namespace, meta.Name, err)
-	case address.Finished(pod):
+	case len(pods.Items) == 0 || address.Finished(&pods.Items[0]):
 		return "", nil
 	}
-	return fmt.Sprintf("Pod %s/%s (%s, on node %s) claims %s on %s",
-		pod.Namespace, pod.Name, pod.Status.Phase, orNone(pod.Spec.NodeName), both[0].Address, both[0].Segment), nil
+	pod := &pods.Items[0]
+	return fmt.Sprintf("Pod %s/%s (%s, on node %s) claims %s on %s%s",
+		pod.Namespace, pod.Name, pod.Status.Phase, orNone(pod.Spec.NodeName), both[0].Address, both[0].Segment, doubt), nil
+}
+
+// forbiddenNetwork names a network of the Pod that this user may not read; empty
+// where there is none.
+func forbiddenNetwork(networks *cluster.Networks, pod *corev1.Pod) string {
+	selections, err := multus.AllNetworks(pod)
+	if err != nil {
+		return ""
+	}
+	for _, selection := range selections {
+		if _, err := networks.Get(selection.Namespace, selection.Name); apierrors.IsForbidden(err) {
+			return selection.Network()
+		}
+	}
+	return ""
 }
 
 func (r *Retest) isCanary(namespace, name string) bool {

@@ -38,7 +38,11 @@ func (r *Retest) prepare(ctx context.Context) error {
 	if err := r.overlapGuard(ctx); err != nil {
 		return err
 	}
-	r.notef(StepCheck, "Pod %s can be recreated from %s: rights, admission and address are free", r.Canary, r.source)
+	checked := "rights, admission and address are free"
+	if r.DryRun == DryRunClient {
+		checked = "rights and address are free (--dry-run=server asks the admission too)"
+	}
+	r.notef(StepCheck, "Pod %s can be recreated from %s: %s", r.Canary, r.source, checked)
 	return nil
 }
 

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/types"
@@ -112,7 +111,7 @@ func (f *JudgeFlags) toOptions(command *cobra.Command, streams genericiooptions.
 		}
 		subject := settings.canary
 		subject.UID = types.UID(f.uid)
-		return canary.Snapshot(ctx, clients, subject, daemonSet, time.Now())
+		return canary.Snapshot(ctx, clients, subject, daemonSet, clients.Clock.Now())
 	}
 	return o, nil
 }

@@ -14,7 +14,8 @@ import (
 )
 
 // crashLooping is from how many restarts on a waiting daemon is taken for one
-// that will not come by itself. Below it a restart is a passing thing.
+// that will not come by itself, if it did not run for long either: the count is
+// that of its whole life. Below it a restart is a passing thing.
 const crashLooping = 2
 
 // brokenDaemon names a daemon that waiting will not mend.
@@ -51,8 +52,10 @@ func (o Observation) missesPrimaryConf(status corev1.ContainerStatus) string {
 // with the cause a crash of it means.
 func brokenContainer(status corev1.ContainerStatus, crash verdict.Cause) (text string, cause verdict.Cause, broken bool) {
 	last := cmp.Or(status.State.Terminated, status.LastTerminationState.Terminated)
-	restarting := status.RestartCount >= crashLooping && status.State.Running == nil
-	switch waiting := status.State.Waiting; {
+	waiting := status.State.Waiting
+	dense := waiting != nil && waiting.Reason == "CrashLoopBackOff" || verdict.ShortLived(last)
+	restarting := status.RestartCount >= crashLooping && status.State.Running == nil && dense
+	switch {
 	case waiting != nil && imageTrouble(waiting.Reason):
 		return fmt.Sprintf("cannot have its image: %s %s", waiting.Reason, waiting.Message), verdict.ImagePull, true
 	case restarting && last != nil && last.Reason == "OOMKilled":
@@ -69,7 +72,7 @@ func brokenContainer(status corev1.ContainerStatus, crash verdict.Cause) (text s
 func Unsteady(pod *corev1.Pod, now time.Time) string {
 	for _, status := range pod.Status.ContainerStatuses {
 		last, running := status.LastTerminationState.Terminated, status.State.Running
-		if last == nil || last.ExitCode == 0 || running == nil || status.RestartCount < crashLooping || now.Sub(running.StartedAt.Time) >= verdict.SteadyAfter {
+		if last == nil || last.ExitCode == 0 || !verdict.ShortLived(last) || running == nil || status.RestartCount < crashLooping || now.Sub(running.StartedAt.Time) >= verdict.SteadyAfter {
 			continue
 		}
 		return fmt.Sprintf("container %s of daemon Pod %s crash-loops, and runs for the moment: exit code %d, %d restarts%s",
@@ -78,8 +81,10 @@ func Unsteady(pod *corev1.Pod, now time.Time) string {
 	return ""
 }
 
+// imageTrouble is what kubelet says once it has tried in vain more than once, or
+// can never succeed: a first ErrImagePull is tried again after ten seconds.
 func imageTrouble(reason string) bool {
-	return slices.Contains([]string{"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName"}, reason)
+	return slices.Contains([]string{"ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName"}, reason)
 }
 
 // firstLine is the first line of a termination message, which may be a stack.

@@ -146,6 +146,18 @@ func TestProgress(t *testing.T) {
 			Blocked, verdict.DaemonOOM, "container kube-multus of daemon Pod multus-a was killed for memory (OOMKilled) and restarted 2 times",
 		},
 		{
+			"killed for memory once, after a long run and old restarts", onA(func(pod *corev1.Pod) {
+				unready(pod)
+				pod.Status.ContainerStatuses[0].RestartCount = 5
+				pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: longRun(killed)}
+			}),
+			Waiting, verdict.RolloutInProgress, "daemon Pod multus-a is not Ready (kube-multus: exit code 137)",
+		},
+		{
+			"its image could not be pulled once", onA(waits("ErrImagePull", "connection reset", 0, nil)),
+			Waiting, verdict.RolloutInProgress, "daemon Pod multus-a is not Ready (kube-multus: ErrImagePull)",
+		},
+		{
 			"restarted often, and runs again", onA(func(pod *corev1.Pod) { pod.Status.ContainerStatuses[0].RestartCount = 9 }),
 			Done, "", "DaemonSet kube-system/kube-multus-ds is rolled out on node node-a",
 		},
@@ -267,4 +279,12 @@ func TestProgressOfARestart(t *testing.T) {
 		pod.Labels[appsv1.ControllerRevisionHashLabelKey] = "rev4"
 		o.Pods[1] = pod
 	})
+}
+
+// longRun is an end after days.
+func longRun(t *corev1.ContainerStateTerminated) *corev1.ContainerStateTerminated {
+	long := t.DeepCopy()
+	long.FinishedAt = metav1.Now()
+	long.StartedAt = metav1.NewTime(long.FinishedAt.AddDate(0, 0, -3))
+	return long
 }

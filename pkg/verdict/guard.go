@@ -51,10 +51,12 @@ func neverStarted(c *corev1.ContainerStatus) bool { return neverRan(c.State.Term
 
 func neverRan(reason string) bool { return reason == "StartError" || reason == "ContainerCannotRun" }
 
-// lostContainer: kubelet found no trace of a container it had started, as after
-// a reboot, and so made its exit code up.
+// lostContainer: kubelet found no trace of a container it had started, or the
+// runtime none of its process, as after a reboot, and so its exit code is made
+// up (containerd internal/cri/server/restart.go: unknownExitCode, unknownExitReason).
 func lostContainer(c *corev1.ContainerStatus) bool {
-	return c.State.Terminated.Reason == "ContainerStatusUnknown"
+	t := c.State.Terminated
+	return t.Reason == "ContainerStatusUnknown" || t.Reason == "Unknown" && t.ExitCode == 255
 }
 
 // gaveUp names the Pod reasons by which kubelet or the node ends a Pod whatever

@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -22,6 +23,9 @@ type said struct {
 // end: the last thing a script says is why it gave up.
 func (s *scene) lastWords(c *corev1.ContainerStatus) said {
 	var last string
+	if how := killed(c.State.Terminated); how != "" {
+		return said{text: how}
+	}
 	for _, text := range []string{c.State.Terminated.Message, s.logOf(c.Name)} {
 		for i, line := range tailLines(multus.Plain(text)) {
 			last = cmp.Or(last, line)
@@ -39,6 +43,18 @@ func (s *scene) lastWords(c *corev1.ContainerStatus) said {
 		}
 	}
 	return said{text: last}
+}
+
+// killed says that a container did not end by itself: what it said last is not
+// why. Empty for one that did.
+func killed(t *corev1.ContainerStateTerminated) string {
+	switch {
+	case t.Reason == "OOMKilled":
+		return "it was killed for memory (OOMKilled)"
+	case t.ExitCode == 137, t.ExitCode == 139, t.ExitCode == 143:
+		return fmt.Sprintf("it was killed by signal %d", t.ExitCode-128)
+	}
+	return ""
 }
 
 // maxGuardLines bounds how far back a text is read for a cause: what a guard

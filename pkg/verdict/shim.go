@@ -138,6 +138,9 @@ func (s *scene) daemonFault(daemon *corev1.Pod) *finding {
 		return nil
 	}
 	t := lastEnd(cs)
+	if !ShortLived(t) && (cs.State.Waiting == nil || cs.State.Waiting.Reason != "CrashLoopBackOff") {
+		return s.missesPrimaryConf(daemon, cs)
+	}
 	if f := s.missesPrimaryConf(daemon, cs); f != nil {
 		return f
 	}
@@ -214,6 +217,13 @@ func (s *scene) betweenCrashes(daemon *corev1.Pod, cs *corev1.ContainerStatus) b
 func (s *scene) recovered(daemon *corev1.Pod, cs *corev1.ContainerStatus) bool {
 	return cs.State.Running != nil && s.now.Sub(cs.State.Running.StartedAt.Time) >= StuckAfter &&
 		!isFalse(conditionOf(daemon, corev1.PodReady))
+}
+
+// ShortLived reports that a container's last run was too short for a steady one:
+// kubelet's count of restarts is of a whole life, and says nothing of how dense
+// they were. Of a run whose start is not told it cannot be said to have been long.
+func ShortLived(t *corev1.ContainerStateTerminated) bool {
+	return t == nil || t.StartedAt.IsZero() || t.FinishedAt.Sub(t.StartedAt.Time) < SteadyAfter
 }
 
 // crashCause tells a daemon that refuses its configuration from one that cannot

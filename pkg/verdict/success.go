@@ -103,7 +103,7 @@ func (s *scene) justStarted() bool {
 // didWell reports that guard and main containers finished well, or are running
 // and ready. Exit codes outrank the phase.
 func (s *scene) didWell() bool {
-	if s.failedContainer() != nil {
+	if s.failedContainer() != nil || s.restartedSidecar() {
 		return false
 	}
 	switch s.pod.Status.Phase {
@@ -126,6 +126,15 @@ func (s *scene) guardsDone() bool {
 		}
 	}
 	return done >= len(s.pod.Spec.InitContainers)
+}
+
+// restartedSidecar reports a sidecar that has failed and runs again: nothing tells
+// whether it is a helper or checks the network.
+func (s *scene) restartedSidecar() bool {
+	return slices.ContainsFunc(s.pod.Status.InitContainerStatuses, func(c corev1.ContainerStatus) bool {
+		last := c.LastTerminationState.Terminated
+		return s.isSidecar(c.Name) && c.RestartCount > 0 && last != nil && last.ExitCode != 0
+	})
 }
 
 func (s *scene) isSidecar(name string) bool {

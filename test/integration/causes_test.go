@@ -3,11 +3,14 @@
 package integration
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	nadv1 "github.com/k8snetworkplumbingwg/network-attachment-definition-client/pkg/apis/k8s.cni.cncf.io/v1"
+	nadclient "github.com/k8snetworkplumbingwg/network-attachment-definition-client/pkg/client/clientset/versioned/typed/k8s.cni.cncf.io/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -267,4 +270,46 @@ func TestAddressHeldByAnotherPod(t *testing.T) {
 		s.gone(other.Name)
 		s.retest().expect(t, 0, "pass", "ok")
 	})
+}
+
+// Whether another namespace's network is the same wire is looked up with the
+// published rights; without them nobody is taken to be on another one.
+func TestAddressHeldInAnotherNamespace(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "abroad", scriptednode.Options{})
+	old := s.createCanary(corev1.PodSucceeded)
+	abroad := s.Namespace + "-media"
+	_, err := s.client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: abroad}}, metav1.CreateOptions{})
+	check(t, err)
+	config, err := s.server.Config()
+	check(t, err)
+	client, err := nadclient.NewForConfig(config)
+	check(t, err)
+	ours, err := client.NetworkAttachmentDefinitions(s.Namespace).Get(t.Context(), s.Network, metav1.GetOptions{})
+	check(t, err)
+	theirs := &nadv1.NetworkAttachmentDefinition{ObjectMeta: metav1.ObjectMeta{Namespace: abroad, Name: "lan"}, Spec: ours.Spec}
+	_, err = client.NetworkAttachmentDefinitions(abroad).Create(t.Context(), theirs, metav1.CreateOptions{})
+	check(t, err)
+	player, err := s.CanaryPod()
+	check(t, err)
+	player.Namespace, player.Name = abroad, "player"
+	player.Spec.NodeName, player.Spec.NodeSelector = "", map[string]string{corev1.LabelHostname: "nowhere"}
+	player.Annotations = map[string]string{nadv1.NetworkAttachmentAnnot: fmt.Sprintf(`[{"name":"lan","ips":[%q]}]`, s.Address)}
+	_, err = s.client.CoreV1().Pods(abroad).Create(t.Context(), player, metav1.CreateOptions{})
+	check(t, err)
+
+	for i, row := range []struct {
+		name string
+		lack func(right) bool
+		says string
+	}{
+		{"published rights", func(right) bool { return false }, "on master " + s.Master},
+		{"no right to networks", func(r right) bool { return r.place == anywhere && r.resource == "network-attachment-definitions" }, "this user may not get NetworkAttachmentDefinition " + abroad + "/lan"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			s.asUser(fmt.Sprintf("abroad-%d", i), without(s.published(), row.lack))
+			s.retest().expectError(t, 5, abroad+"/player", row.says, "nothing was changed")
+			s.untouched(old)
+		})
+	}
 }

@@ -4,6 +4,7 @@ package integration
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -109,7 +110,10 @@ func TestRightsToDoWithout(t *testing.T) {
 	for name, rows := range groups {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newSite(t, "spare-"+name, scriptednode.Options{})
+			// Without a look at the networks no other Pod may ask for the address.
+			s := newSite(t, "spare-"+name, scriptednode.Options{}, func(site *scriptednode.Site) {
+				site.Address = netip.MustParsePrefix(map[string]string{"reading": "192.0.2.77/24", "more": "192.0.2.78/24"}[name])
+			})
 			s.createCanary(corev1.PodSucceeded)
 			for i, row := range rows {
 				t.Run(row.name, func(t *testing.T) {
