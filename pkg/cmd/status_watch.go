@@ -37,8 +37,9 @@ func (o *StatusOptions) watch(ctx context.Context) error {
 	}
 	view := o.view()
 	var last *v1alpha1.SiteStatus
+	var away error // why the last state is old
 	err := o.Collector.Watch(ctx, func(data *status.Data, lost error) (bool, error) {
-		last = o.summarize(data)
+		last, away = o.summarize(data), lost
 		if lost != nil {
 			view.lost(last, reachError(lost))
 			return false, nil
@@ -50,7 +51,7 @@ func (o *StatusOptions) watch(ctx context.Context) error {
 	}
 	switch {
 	case errors.Is(err, errNotReached):
-		return o.timeUp(last)
+		return o.timeUp(last, away)
 	case errors.As(err, new(signalled)):
 		return &ended{err}
 	case err != nil:
@@ -67,7 +68,7 @@ func (e *ended) Unwrap() error { return e.err }
 
 // timeUp is the end of a watch that was out of time: nothing was proven, and
 // the last known state says how far it got.
-func (o *StatusOptions) timeUp(last *v1alpha1.SiteStatus) error {
+func (o *StatusOptions) timeUp(last *v1alpha1.SiteStatus, away error) error {
 	what, state := "the time to watch is over", "nothing was read"
 	if o.Until != "" {
 		what = fmt.Sprintf("%s was not reached within %s", o.Until, o.Timeout)
@@ -76,6 +77,9 @@ func (o *StatusOptions) timeUp(last *v1alpha1.SiteStatus) error {
 		state = string(last.Status.State) + ": " + report.Line(last.Status.Message)
 	}
 	fmt.Fprintf(o.streams.ErrOut, "%s; last known state: %s\n", what, state)
+	if o.Until == "" && away != nil {
+		return reachError(away) // what was seen last is not the state now
+	}
 	if o.Until == "" && last != nil {
 		return o.outcome(last)
 	}
@@ -103,16 +107,19 @@ func (o *StatusOptions) view() statusView {
 type screenView struct {
 	options *StatusOptions
 	redraw  report.Redraw
+	// noNews says since when the state is old; empty while it is new.
+	noNews string
 }
 
 func (v *screenView) show(document *v1alpha1.SiteStatus) error {
+	v.noNews = ""
 	v.redraw.Show(v.options.screen(v.options.result.text).Render(document))
 	return nil
 }
 
 func (v *screenView) lost(last *v1alpha1.SiteStatus, err error) {
-	v.redraw.Show("NO NEWS since " + last.Status.CollectedAt.Format("15:04:05 UTC") + ": " + report.Line(err.Error()) + "\n\n" +
-		v.options.screen(v.options.result.text).Render(last))
+	v.noNews = "NO NEWS since " + last.Status.CollectedAt.Format("15:04:05 UTC") + ": " + report.Line(err.Error()) + "\n\n"
+	v.redraw.Show(v.noNews + v.options.screen(v.options.result.text).Render(last))
 }
 
 // close leaves the last state behind on the ordinary screen.
@@ -121,6 +128,7 @@ func (v *screenView) close(last *v1alpha1.SiteStatus) error {
 	if last == nil {
 		return nil
 	}
+	fmt.Fprint(v.options.result.out, v.noNews)
 	return v.options.show(last)
 }
 

@@ -183,7 +183,7 @@ func TestRedraw(t *testing.T) {
 		t.Errorf("nothing was begun, nothing is to be given back: %q", out.String())
 	}
 	r.Show("one\ntwo\nthree\nfour\n")
-	if got := out.String(); !strings.HasPrefix(got, "\x1b[?1049h\x1b[?25l\x1b[H") || !strings.Contains(got, "... 2 more lines") || strings.Contains(got, "three") {
+	if got := out.String(); !strings.HasPrefix(got, "\x1b[?1049h\x1b[?25l\x1b[H") || !strings.Contains(got, "... 2 more lines") || strings.Contains(got, "three") || !strings.Contains(got, "four") {
 		t.Errorf("got %q", got)
 	}
 	out.Reset()

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -10,6 +11,9 @@ import (
 
 	"github.com/vlan50/kubectl-vlan50/pkg/api/v1alpha1"
 )
+
+// nextLines is how many lines the end of a screen is, with the next step.
+const nextLines = 3
 
 // Redraw shows one text after the other at the same place of a terminal, on its
 // alternate screen: what was there before comes back at the end.
@@ -26,8 +30,11 @@ type Redraw struct {
 func (r *Redraw) Show(text string) {
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	if rows := r.Rows(); rows > 1 && len(lines) > rows {
-		hidden := len(lines) - rows + 1
-		lines = append(lines[:rows-1:rows-1], fmt.Sprintf("... %d more lines: make the window higher", hidden))
+		// What stands at the top and what to do now, which is at the end, are kept.
+		last := min(nextLines, (rows-1)/2)
+		first := rows - 1 - last
+		hidden := len(lines) - first - last
+		lines = slices.Concat(lines[:first], []string{fmt.Sprintf("... %d more lines: make the window higher", hidden)}, lines[len(lines)-last:])
 	}
 	drawn := strings.Join(lines, ansi.EraseLineRight+"\r\n") + ansi.EraseLineRight + ansi.EraseScreenBelow
 	if r.begun && drawn == r.last {

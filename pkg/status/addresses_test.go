@@ -121,6 +121,28 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
+// The next step names the Pod that is in the canary's way, and no bystander.
+func TestWhoIsInTheWay(t *testing.T) {
+	t.Parallel()
+	const asksFor9 = `[{"name":"vlan50","namespace":"downloads","ips":["192.0.2.9/24"]}]`
+	bystanders := []corev1.Pod{user("a", asksFor9, "192.0.2.9", corev1.PodRunning), user("b", asksFor9, "192.0.2.9", corev1.PodRunning)}
+	w := healthy(t)
+	w.change(running)
+	w.record("pass", "ok")
+	w.Pods = append(w.Pods, append(bystanders, user("z", asksFor100, "", corev1.PodPending))...)
+	if s := Summarize(w.Data, now(), Settings{}).Status; s.State != v1alpha1.StateConflict || s.Next.Command != "kubectl describe pod -n media z" {
+		t.Errorf("got %s, next %q", s.State, s.Next.Command)
+	}
+	// A canary that has ended and is stale: the retest that is due would be refused.
+	w = healthy(t)
+	w.record("pass", "ok")
+	w.evidence().Networks[0].Generation = 2
+	w.Pods = append(w.Pods, user("done", asksFor100, "", corev1.PodSucceeded), user("z", asksFor100, "", corev1.PodPending))
+	if s := Summarize(w.Data, now(), Settings{}).Status; s.State != v1alpha1.StateStale || s.Next.Command != "kubectl describe pod -n media z" {
+		t.Errorf("got %s, next %q", s.State, s.Next.Command)
+	}
+}
+
 // TestSearchThatIsNotComplete: what was not searched is never called free.
 func TestSearchThatIsNotComplete(t *testing.T) {
 	t.Parallel()
@@ -129,6 +151,13 @@ func TestSearchThatIsNotComplete(t *testing.T) {
 	wantLine(t, Summarize(w.Data, now(), Settings{}).Status.Addresses.Lines, "search", v1alpha1.MarkUnknown, "in namespace downloads alone")
 	w.Search = Search{Failed: true}
 	wantLine(t, Summarize(w.Data, now(), Settings{}).Status.Addresses.Lines, "search", v1alpha1.MarkUnknown, "not known")
+	const limited = "as far as the networks can be read, no address is claimed twice"
+	w = healthy(t)
+	w.Gaps = []Gap{{Section: v1alpha1.SectionAddresses, Text: "the NetworkAttachmentDefinition media/lan cannot be read"}}
+	wantLine(t, Summarize(w.Data, now(), Settings{}).Status.Addresses.Lines, "search", v1alpha1.MarkUnknown, limited)
+	w = healthy(t)
+	w.Networks[0].Definition = nil
+	wantLine(t, Summarize(w.Data, now(), Settings{}).Status.Addresses.Lines, "search", v1alpha1.MarkUnknown, limited)
 }
 
 func TestArgoCD(t *testing.T) {

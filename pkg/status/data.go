@@ -54,6 +54,8 @@ type Data struct {
 	Search        Search
 	Argo          ArgoRead
 	Gaps          []Gap
+	// now is when the data are judged, which may be long after they were read.
+	now time.Time
 	// Replaced: a canary was made anew while this was read.
 	Replaced bool
 }

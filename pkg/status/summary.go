@@ -12,6 +12,8 @@ import (
 // Summarize says what the data mean at a moment. It is pure: the same data and
 // the same moment give the same document.
 func Summarize(d *Data, now time.Time, settings Settings) *v1alpha1.SiteStatus {
+	judged := *d
+	judged.now, d = now, &judged
 	document := &v1alpha1.SiteStatus{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.APIVersion, Kind: "SiteStatus"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: d.Subject.Namespace, Name: d.Subject.Name},

@@ -61,6 +61,10 @@ func searchLine(d *Data, found, conflicts int) v1alpha1.StatusLine {
 	case d.Search.Namespace != "":
 		where, mark = "namespace "+d.Search.Namespace+" alone", v1alpha1.MarkUnknown
 	}
+	sure := "no address is claimed twice"
+	if wiresUnknown(d) {
+		sure, mark = "as far as the networks can be read, no address is claimed twice", v1alpha1.MarkUnknown
+	}
 	text := fmt.Sprintf("%d of %d Pods in %s are on this network", found, d.Search.Pods, where)
 	switch {
 	case conflicts > 0:
@@ -68,7 +72,14 @@ func searchLine(d *Data, found, conflicts int) v1alpha1.StatusLine {
 	case found == 0:
 		return line(cmpMark(mark), "search", "%s", text)
 	}
-	return line(mark, "search", "%s; no address is claimed twice", text)
+	return line(mark, "search", "%s; %s", text, sure)
+}
+
+// wiresUnknown reports that a network could not be read, so that a Pod on the
+// same wire may not have been recognised.
+func wiresUnknown(d *Data) bool {
+	return slices.ContainsFunc(d.Networks, func(n NetworkRead) bool { return n.Definition == nil && !n.Absent }) ||
+		slices.ContainsFunc(d.Gaps, func(gap Gap) bool { return gap.Section == v1alpha1.SectionAddresses })
 }
 
 // cmpMark: nobody there is neither good nor bad, unless it is not known.

@@ -86,7 +86,7 @@ func progress(d *Data, node string) rollout.State {
 		return state
 	}
 	for _, daemon := range state.Daemons {
-		if text := rollout.Unsteady(daemon, d.At); text != "" {
+		if text := rollout.Unsteady(daemon, d.now); text != "" {
 			return rollout.State{Phase: rollout.Blocked, Cause: verdict.RolloutStuck, Message: text, Daemons: []*corev1.Pod{daemon}}
 		}
 	}
@@ -95,7 +95,7 @@ func progress(d *Data, node string) rollout.State {
 
 func observation(d *Data, node string) rollout.Observation {
 	e := &d.Shared
-	o := rollout.Observation{Now: d.At, DaemonSet: e.MultusDaemonSet(), NodeName: node, Node: e.Node(node)}
+	o := rollout.Observation{Now: d.now, DaemonSet: e.MultusDaemonSet(), NodeName: node, Node: e.Node(node)}
 	for i := range e.ControllerRevisions {
 		o.Revisions = append(o.Revisions, &e.ControllerRevisions[i])
 	}

@@ -58,14 +58,31 @@ func (n *next) conflict() (v1alpha1.NextStep, bool) {
 	if n.s.State != v1alpha1.StateConflict {
 		return v1alpha1.NextStep{}, false
 	}
+	var wanted []string
 	for _, claim := range n.s.Addresses.Pods {
-		if claim.Mark == v1alpha1.MarkBad && !claim.Canary {
+		if claim.Mark == v1alpha1.MarkBad && claim.Canary {
+			wanted = append(wanted, addressesOf(claim)...)
+		}
+	}
+	for _, claim := range n.s.Addresses.Pods {
+		theirs := func(address string) bool { return slices.Contains(addressesOf(claim), address) }
+		if claim.Mark == v1alpha1.MarkBad && !claim.Canary && slices.ContainsFunc(wanted, theirs) {
 			return n.kubectl("give this Pod another address, or delete it; then run a retest", "describe", "pod", "-n", claim.Namespace, claim.Name), true
 		}
 	}
 	// Both are canaries.
 	c := speaker(n.s)
 	return n.kubectl("give one of the canaries another address; then run a retest", "describe", "pod", "-n", c.Namespace, c.Name), true
+}
+
+// addressesOf are the addresses that a Pod asks for or holds, without prefix.
+func addressesOf(claim v1alpha1.AddressClaim) []string {
+	var addresses []string
+	for _, text := range slices.Concat(claim.Asked, claim.Held) {
+		address, _, _ := strings.Cut(text, "/")
+		addresses = append(addresses, address)
+	}
+	return addresses
 }
 
 // othersConflict is about Pods that are no canaries.
@@ -173,20 +190,57 @@ func (n *next) canary() (v1alpha1.NextStep, bool) {
 		// explain needs no cluster, and knows no flags of it.
 		return v1alpha1.NextStep{Command: quote([]string{"kubectl", "vlan50", "explain", c.Cause}), Reason: cmp.Or(c.Advice, "mend what the message names, then run a retest")}, true
 	case v1alpha1.StateUnknown:
+		if c.Name != "" && c.UID == "" && len(n.s.Unreadable) > 0 && !n.rightMissing() {
+			return n.vlan50("the API server could not tell what it holds; look again", "status"), true
+		}
 		if c.Name != "" && c.UID == "" { // not even the Pod may be read
 			return n.kubectl("ask for the right to read it, or use another user", "auth", "can-i", "get", "pods", "-n", c.Namespace), true
 		}
-		if c.RecordedVerdict != "" && len(n.s.Unreadable) > 0 {
+		if c.RecordedVerdict != "" && n.rightMissing() {
 			return n.kubectl("ask for the rights that are missing above, or use another user; then look again",
 				"auth", "can-i", "--list", "-n", n.d.DaemonSet.Namespace), true
 		}
 	case v1alpha1.StateInconclusive:
-		if c.Cause == string(verdict.AttemptInProgress) {
+		if c.Cause == string(verdict.AttemptInProgress) && c.RecordedVerdict == "" {
 			return n.vlan50("an attempt is under way", "status", "--watch"), true
 		}
 	case v1alpha1.StateStale, v1alpha1.StateConflict:
 	}
+	if step, ok := n.refused(c); ok {
+		return step, true
+	}
+	if c.DeletingAt != nil && c.Cause == string(verdict.TeardownBlocked) {
+		return n.kubectl(cmp.Or(c.Advice, "its node cannot tear it down; a retest would wait for that in vain"), "describe", "pod", "-n", c.Namespace, c.Name), true
+	}
 	return n.retest(retestReason(c), c), true
+}
+
+// refused is about a Pod because of which a retest would not begin: it claims
+// the address of a canary that has ended.
+func (n *next) refused(c *v1alpha1.CanaryStatus) (v1alpha1.NextStep, bool) {
+	pods := n.s.Addresses.Pods
+	mine := slices.IndexFunc(pods, func(claim v1alpha1.AddressClaim) bool {
+		return claim.Canary && claim.Mark == v1alpha1.MarkWarn && claim.Namespace == c.Namespace && claim.Name == c.Name
+	})
+	if mine < 0 {
+		return v1alpha1.NextStep{}, false
+	}
+	wanted := addressesOf(pods[mine])
+	for _, claim := range pods {
+		if claim.Canary || claim.Phase == string(corev1.PodSucceeded) || claim.Phase == string(corev1.PodFailed) {
+			continue
+		}
+		if slices.ContainsFunc(addressesOf(claim), func(address string) bool { return slices.Contains(wanted, address) }) {
+			return n.kubectl("it claims the canary's address, so that a retest would be refused: give it another address, or delete it; then run a retest",
+				"describe", "pod", "-n", claim.Namespace, claim.Name), true
+		}
+	}
+	return v1alpha1.NextStep{}, false
+}
+
+// rightMissing reports that something could not be read for want of a right.
+func (n *next) rightMissing() bool {
+	return slices.ContainsFunc(n.s.Unreadable, func(gap Gap) bool { return strings.Contains(gap.Text, "right missing: ") })
 }
 
 func retestReason(c *v1alpha1.CanaryStatus) string {

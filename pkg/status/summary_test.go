@@ -13,6 +13,7 @@ import (
 	"github.com/vlan50/kubectl-vlan50/pkg/canary"
 	"github.com/vlan50/kubectl-vlan50/pkg/evidence"
 	"github.com/vlan50/kubectl-vlan50/pkg/rollout"
+	"github.com/vlan50/kubectl-vlan50/pkg/verdict"
 )
 
 // lineOf is the line of a subject; empty where there is none.
@@ -408,4 +409,19 @@ func TestTroubleOfOthers(t *testing.T) {
 	if s.State != v1alpha1.StateFreshPass || s.Next.Command != "kubectl logs -n kube-system kube-multus-ds-node-b -c kube-multus --previous" {
 		t.Errorf("the daemon of another node crash-loops: %s, next is %q", s.State, s.Next.Command)
 	}
+}
+
+// Time alone makes a daemon steady that was between two crashes: the same data
+// are judged anew.
+func TestTimeMakesADaemonSteady(t *testing.T) {
+	t.Parallel()
+	w := healthy(t)
+	w.daemons(func(p *corev1.Pod) {
+		status := &p.Status.ContainerStatuses[0]
+		status.RestartCount, status.State.Running.StartedAt = 4, ago(10*time.Second)
+		status.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 1, StartedAt: ago(30 * time.Second), FinishedAt: ago(20 * time.Second)}
+	})
+	wantLine(t, Summarize(w.Data, now(), Settings{}).Status.Multus.Lines, "rollout", v1alpha1.MarkBad, "runs for the moment")
+	later := now().Add(verdict.SteadyAfter)
+	wantLine(t, Summarize(w.Data, later, Settings{}).Status.Multus.Lines, "rollout", v1alpha1.MarkOK, "done")
 }
