@@ -136,9 +136,13 @@ func (r *reader) touches(meta PodMeta, wires map[string]bool) bool {
 	for _, s := range selections {
 		switch _, err := r.networks.Get(s.Namespace, s.Name); {
 		case err == nil, apierrors.IsNotFound(err):
+		case s.Namespace == r.Canary.Namespace && apierrors.IsForbidden(err): // told with the networks
+			r.data.Search.Blind = true
 		case !apierrors.IsForbidden(err):
+			r.data.Search.Blind = true
 			r.gap(v1alpha1.SectionAddresses, fmt.Sprintf("the NetworkAttachmentDefinition %s/%s, which Pod %s/%s asks for, cannot be read: %v", s.Namespace, s.Name, meta.Namespace, meta.Name, err))
-		case s.Namespace != r.Canary.Namespace:
+		default:
+			r.data.Search.Blind = true
 			r.gap(v1alpha1.SectionAddresses, fmt.Sprintf("the NetworkAttachmentDefinitions of other namespaces cannot be read, so that a Pod there may be on the same wire (right missing: %s)",
 				cluster.Right{Verb: "get", Group: "k8s.cni.cncf.io", Resource: "network-attachment-definitions"}))
 		}

@@ -85,6 +85,8 @@ type Search struct {
 	// Namespace is empty where all were searched.
 	Namespace string
 	Pods      int
+	// Blind: a network could not be read that some Pod is on.
+	Blind bool
 	// Failed: not even that namespace could be searched.
 	Failed bool
 }

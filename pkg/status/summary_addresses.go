@@ -78,8 +78,7 @@ func searchLine(d *Data, found, conflicts int) v1alpha1.StatusLine {
 // wiresUnknown reports that a network could not be read, so that a Pod on the
 // same wire may not have been recognised.
 func wiresUnknown(d *Data) bool {
-	return slices.ContainsFunc(d.Networks, func(n NetworkRead) bool { return n.Definition == nil && !n.Absent }) ||
-		slices.ContainsFunc(d.Gaps, func(gap Gap) bool { return gap.Section == v1alpha1.SectionAddresses })
+	return d.Search.Blind || slices.ContainsFunc(d.Networks, func(n NetworkRead) bool { return n.Definition == nil && !n.Absent })
 }
 
 // cmpMark: nobody there is neither good nor bad, unless it is not known.

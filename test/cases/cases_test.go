@@ -49,6 +49,9 @@ func TestRealEvidence(t *testing.T) {
 			if got.Outcome != want.Verdict || got.Cause != want.Cause {
 				t.Errorf("%s/%s, want %s/%s: %s", got.Outcome, got.Cause, want.Verdict, want.Cause, got.Message)
 			}
+			if got.Next != want.Next {
+				t.Errorf("next step %q, want %q", got.Next, want.Next)
+			}
 		})
 	}
 }

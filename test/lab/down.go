@@ -43,16 +43,10 @@ func Down(progress io.Writer) error {
 }
 
 // clean removes what outlives the lab's processes. Mounts, links and namespaces
-// do not: they went with the last of them.
+// do not: they went with the last of them. The file that Up locks stays in the
+// cache: one that is held must not be replaced by another.
 func (l *Lab) clean() error {
-	return errors.Join(removeCgroups(node.CgroupName), os.RemoveAll(l.dir), os.RemoveAll(l.failedDir()), removeFile(l.dir+".up"))
-}
-
-func removeFile(path string) error {
-	if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
-		return err
-	}
-	return nil
+	return errors.Join(removeCgroups(node.CgroupName), os.RemoveAll(l.dir), os.RemoveAll(l.failedDir()))
 }
 
 // kill ends the first process of the lab's PID namespace, and so all of them.

@@ -76,10 +76,13 @@ func (l *Lab) install(ctx context.Context, progress io.Writer) error {
 	return err
 }
 
+// kubectlCache keeps what kubectl remembers of a server out of the user's home.
+func (l *Lab) kubectlCache() string { return "KUBECACHEDIR=" + l.path("/kubectl-cache") }
+
 // Kubectl runs the lab's kubectl against it and gives its standard output.
 func (l *Lab) Kubectl(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, l.kubectl(), args...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+l.Kubeconfig())
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+l.Kubeconfig(), l.kubectlCache())
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

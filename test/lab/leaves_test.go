@@ -208,7 +208,11 @@ func cgroups(t *testing.T) []string {
 func files(t *testing.T, cache string) []string {
 	t.Helper()
 	var all []string
-	for _, dir := range []string{"/etc", "/opt", "/run", "/usr/local/bin", "/var/lib", "/var/log"} {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{"/etc", "/opt", "/run", "/usr/libexec", "/usr/local/bin", "/var/lib", "/var/log", filepath.Join(home, ".kube")} {
 		all = append(all, walk(t, dir, func(string, fs.DirEntry) bool { return true })...)
 	}
 	return append(all, walk(t, cache, func(path string, _ fs.DirEntry) bool {

@@ -21,7 +21,7 @@ func (l *Lab) Shell(ctx context.Context, argv ...string) *exec.Cmd {
 	args := []string{"--target", strconv.Itoa(l.pid), "--net", "--"}
 	cmd := exec.CommandContext(ctx, "nsenter", append(args, argv...)...)
 	path := filepath.Dir(l.kubectl()) + string(os.PathListSeparator) + os.Getenv("PATH")
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+l.path(node.InnerKubeconfig), "PATH="+path)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+l.path(node.InnerKubeconfig), "PATH="+path, l.kubectlCache())
 	return cmd
 }
 

@@ -76,6 +76,7 @@ imageGCHighThresholdPercent: 100
 makeIPTablesUtilChains: false
 nodeStatusUpdateFrequency: 5s
 resolvConf: /etc/resolv.conf
+volumePluginDir: /var/lib/kubelet/volume-plugins
 `
 }
 

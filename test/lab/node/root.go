@@ -12,8 +12,8 @@ import (
 
 // enterRoot gives the process, and all that it starts, a root file system of
 // its own in memory. Of the host it sees the programs (/usr and the like),
-// devices and /sys; nothing of the host can be written by accident, no folder
-// has to be made there, and all is gone with the mount namespace.
+// devices and /sys; its programs cannot be written by accident, no folder has to
+// be made there, and all is gone with the mount namespace.
 func (m machine) enterRoot(state string, tools map[string]string) error {
 	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("making mounts private: %w", err)
@@ -41,8 +41,13 @@ func fillRoot(root, state string, tools map[string]string) error {
 	if err := os.Symlink("/run", root+"/var/run"); err != nil {
 		return err
 	}
-	for _, dir := range []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/dev", "/sys"} {
-		if err := share(dir, root+dir); err != nil {
+	for _, dir := range []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64"} {
+		if err := share(dir, root+dir, syscall.MS_RDONLY); err != nil {
+			return err
+		}
+	}
+	for _, dir := range []string{"/dev", "/sys"} {
+		if err := share(dir, root+dir, 0); err != nil {
 			return err
 		}
 	}
@@ -102,7 +107,7 @@ func shieldSettings(root string) error {
 
 // share makes a folder of the host visible, or repeats it where it is a
 // symlink, as /bin often is.
-func share(dir, target string) error {
+func share(dir, target string, flags uintptr) error {
 	info, err := os.Lstat(dir)
 	if os.IsNotExist(err) {
 		return nil
@@ -120,7 +125,14 @@ func share(dir, target string) error {
 	if err := os.Mkdir(target, 0o755); err != nil {
 		return err
 	}
-	return bind(dir, target)
+	if err := bind(dir, target); err != nil || flags == 0 {
+		return err
+	}
+	// A bind mount takes no flags of its own before it is there.
+	if err := syscall.Mount("", target, "", syscall.MS_BIND|syscall.MS_REMOUNT|flags, ""); err != nil {
+		return fmt.Errorf("making %s read-only: %w", dir, err)
+	}
+	return nil
 }
 
 func bind(from, to string) error {

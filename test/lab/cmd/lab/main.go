@@ -43,8 +43,8 @@ func run(ctx context.Context, args []string) int {
 		return 2
 	}
 	err := command(ctx, args[0], args[1:])
-	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-		return exit.ExitCode()
+	if ended, ok := errors.AsType[exited](err); ok {
+		return int(ended)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "lab:", err)
@@ -93,10 +93,20 @@ func up(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
+// exited is the exit code of a command that the user runs in the lab; it has said
+// itself what was wrong.
+type exited int
+
+func (e exited) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
 // attach runs a command on the terminal. Signals of the terminal are the
 // command's to heed.
 func attach(cmd *exec.Cmd) error {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Cancel = func() error { return nil }
-	return cmd.Run()
+	err := cmd.Run()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return exited(exit.ExitCode())
+	}
+	return err
 }
