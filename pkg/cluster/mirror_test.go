@@ -145,10 +145,12 @@ func expect(t *testing.T, m *Mirror[corev1.Pod], want ...string) {
 func TestMirrorWatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{pods: []corev1.Pod{pod("a", "1")}}
+		s.mu.Lock() // it does not answer yet
 		m, changes := follow(t, s)
 		if m.Synced() || m.One() != nil {
 			t.Error("synced before the server has answered")
 		}
+		s.mu.Unlock()
 		expect(t, m, "a@1")
 		if !m.Synced() || m.Err() != nil || m.One().Name != "a" {
 			t.Errorf("synced %v, error %v, one %v", m.Synced(), m.Err(), m.One())
@@ -172,6 +174,9 @@ func TestMirrorWatches(t *testing.T) {
 		for _, o := range s.asked() {
 			if o.FieldSelector != "metadata.name=a" || o.LabelSelector != "name=multus" {
 				t.Errorf("asked without the selectors: %+v", o)
+			}
+			if o.ResourceVersion == "0" && o.SendInitialEvents == nil {
+				t.Errorf("asked for what the server has in its cache: %+v", o)
 			}
 		}
 	})
