@@ -27,9 +27,8 @@ func (r *Retest) otherHolders(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	dark := forbiddenNetwork(networks, r.manifest)
 	if len(mine) == 0 {
-		if dark != "" {
+		if dark := forbiddenNetwork(networks, r.manifest); dark != "" {
 			return nil, refusef("Pod %s is not created, which address it asks for cannot be told: this user may not get NetworkAttachmentDefinition %s; ask for config/rbac/retest.yaml, or use another user (%s)", r.Canary, dark, r.state)
 		}
 		return nil, nil
@@ -61,9 +60,12 @@ func (r *Retest) holder(ctx context.Context, meta *metav1.PartialObjectMetadata,
 	}
 	both, doubt := address.Overlaps(mine, claims), ""
 	if len(both) == 0 {
+		if both = address.SameAddress(mine, claims); len(both) == 0 {
+			return "", nil
+		}
 		// A wire that may not be looked at may be the same one.
 		dark := cmp.Or(forbiddenNetwork(networks, asks), forbiddenNetwork(networks, r.manifest))
-		if both = address.SameAddress(mine, claims); len(both) == 0 || dark == "" {
+		if dark == "" {
 			return "", nil
 		}
 		doubt = fmt.Sprintf("; whether that is the same wire cannot be told, as this user may not get NetworkAttachmentDefinition %s", dark)

@@ -138,13 +138,14 @@ func (s *scene) daemonFault(daemon *corev1.Pod) *finding {
 		return nil
 	}
 	t := lastEnd(cs)
-	if !ShortLived(t) && (cs.State.Waiting == nil || cs.State.Waiting.Reason != "CrashLoopBackOff") {
-		return s.missesPrimaryConf(daemon, cs)
-	}
 	if f := s.missesPrimaryConf(daemon, cs); f != nil {
 		return f
 	}
-	loops := cs.State.Waiting != nil && cs.State.Waiting.Reason == "CrashLoopBackOff" || t != nil && t.ExitCode != 0 && s.betweenCrashes(daemon, cs)
+	backOff := cs.State.Waiting != nil && cs.State.Waiting.Reason == "CrashLoopBackOff"
+	if !backOff && !ShortLived(t) {
+		return nil
+	}
+	loops := backOff || t != nil && t.ExitCode != 0 && s.betweenCrashes(daemon, cs)
 	if t != nil && t.Reason == "OOMKilled" && (loops || cs.RestartCount >= minRestarts && !s.recovered(daemon, cs)) {
 		return &finding{
 			cause: DaemonOOM, lines: []Line{terminatedLine(cs.Name, t)}, seen: minRestarts,
