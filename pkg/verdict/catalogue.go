@@ -12,6 +12,9 @@ const (
 	// OnRepeat: kubelet tries again, so that the fault must be seen twice, or
 	// stand for RepeatAfter.
 	OnRepeat
+	// OnStanding: an API server that restarts looks the same, so that the fault
+	// must be seen over OutageAfter.
+	OnStanding
 	// ByWaiting: it passes by itself, or somebody's else work ends it; it is
 	// never settled while a live run may still wait.
 	ByWaiting

@@ -100,6 +100,7 @@ func setupFaults() []Entry {
 		},
 		{
 			Cause:   APIServerUnreachable,
+			Settles: OnStanding,
 			Summary: "Multus cannot reach the API server from the node.",
 			Next:    "make the API server's service address reachable from <node> (kube-proxy, primary network, firewall), then run the retest again",
 		},

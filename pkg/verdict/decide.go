@@ -10,6 +10,11 @@ import (
 // settled, where it was seen only once.
 const RepeatAfter = 30 * time.Second
 
+// OutageAfter is how long Multus must have failed to reach the API server to
+// tell a node that cannot from a server that restarts. k3s, which is both API
+// server and kubelet, takes up to half a minute.
+const OutageAfter = time.Minute
+
 // EventGrace is how long after the last container finished the events and the
 // annotation of the attachment may still be on their way: kubelet and Multus
 // send them asynchronously.

@@ -66,6 +66,8 @@ func (s *scene) settled(f *finding, entry Entry) bool {
 		return true
 	case OnRepeat:
 		return f.seen >= 2 || !f.firstSeen.IsZero() && s.now.Sub(f.firstSeen) >= RepeatAfter
+	case OnStanding:
+		return !f.firstSeen.IsZero() && f.at.Sub(f.firstSeen) >= OutageAfter
 	case ByWaiting:
 		return false
 	}

@@ -9,6 +9,9 @@ import (
 	"github.com/vlan50/kubectl-vlan50/pkg/evidence"
 )
 
+const apiAway = `error setting the networks status: SetPodNetworkStatusAnnotation: failed to update the pod probe in out of cluster comm: ` +
+	`status update failed for pod /: Get "https://10.0.0.1:443/api/v1/namespaces/lab/pods/probe": dial tcp 10.0.0.1:443: connect: connection refused`
+
 func once(message string) change {
 	return event(10*time.Second, "FailedCreatePodSandBox", message, "kubelet")
 }
@@ -30,6 +33,15 @@ func TestSettled(t *testing.T) {
 			event(2*time.Second, "FailedCreatePodSandBox", containerd(shim(refused)), "kubelet"),
 			event(4*time.Second, "FailedCreatePodSandBox", containerd(shim(refused)), "kubelet"),
 			event(25*time.Second, "FailedCreatePodSandBox", macvlan, "kubelet"),
+		}},
+		{"the API server away for two tries", 40 * time.Second, false, APIServerUnreachable, []change{
+			event(2*time.Second, "FailedCreatePodSandBox", containerd(thin(own(apiAway)[0])), "kubelet"),
+			event(34*time.Second, "FailedCreatePodSandBox", containerd(thin(own(apiAway)[0])), "kubelet"),
+		}},
+		{"the API server away once, long ago", 3 * time.Minute, false, APIServerUnreachable, []change{once(containerd(thin(own(apiAway)[0])))}},
+		{"the API server away for a minute", 70 * time.Second, true, APIServerUnreachable, []change{
+			event(2*time.Second, "FailedCreatePodSandBox", containerd(thin(own(apiAway)[0])), "kubelet"),
+			event(62*time.Second, "FailedCreatePodSandBox", containerd(thin(own(apiAway)[0])), "kubelet"),
 		}},
 		{"no daemon, however often", 4 * time.Minute, false, DaemonUnreachable, []change{failing(containerd(shim(noSocket)))}},
 		{"words not known, however often", 4 * time.Minute, false, SandboxFailed, []change{failing("Failed to create pod sandbox: huh")}},

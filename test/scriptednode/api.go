@@ -62,8 +62,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// updatePod changes the status (or, as Multus does, the annotations through
-// the status) of one UID. A Pod that is gone or recreated is left alone.
+// updatePod changes the status of one UID. A Pod that is gone or recreated is
+// left alone.
 func (n *Node) updatePod(ctx context.Context, id podID, change func(*corev1.Pod)) error {
 	pods := n.client.CoreV1().Pods(id.Namespace)
 	err := persist(ctx, func(ctx context.Context) error {

@@ -3,7 +3,6 @@ package scriptednode
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -22,7 +21,8 @@ const (
 	LayerRuntime Layer = iota
 	// LayerShim is multus-shim: it got no answer from the daemon.
 	LayerShim
-	// LayerMultus is the daemon, before any delegate was called.
+	// LayerMultus is the daemon itself, before any delegate was called or, where
+	// it cannot write the network-status, after all were.
 	LayerMultus
 	// LayerPrimary is the delegate of the node's own network.
 	LayerPrimary
@@ -150,11 +150,11 @@ func (a attachment) message() string {
 	return fmt.Sprintf("Add %s %v from %s", a.iface, a.addresses, a.network)
 }
 
-// networkStatus is the annotation that Multus writes: entries of indented JSON
-// joined by commas, addresses without prefix, "default" only where it is true.
-func networkStatus(attachments []attachment) (string, error) {
-	var entries []string
-	for _, a := range attachments {
+// networkStatus is what Multus reports of the networks: addresses without
+// prefix, "default" only where it is true.
+func networkStatus(attachments []attachment) []nadv1.NetworkStatus {
+	statuses := make([]nadv1.NetworkStatus, len(attachments))
+	for i, a := range attachments {
 		status := nadv1.NetworkStatus{Name: a.network, Interface: a.iface, Default: a.primary}
 		for _, address := range a.addresses {
 			status.IPs = append(status.IPs, address.Addr().String())
@@ -165,11 +165,7 @@ func networkStatus(attachments []attachment) (string, error) {
 		if a.gateway.IsValid() {
 			status.Gateway = []string{a.gateway.String()}
 		}
-		entry, err := json.MarshalIndent(status, "", "    ")
-		if err != nil {
-			return "", fmt.Errorf("writing network-status: %w", err)
-		}
-		entries = append(entries, string(entry))
+		statuses[i] = status
 	}
-	return "[" + strings.Join(entries, ",") + "]", nil
+	return statuses
 }

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 
 	nadv1 "github.com/k8snetworkplumbingwg/network-attachment-definition-client/pkg/apis/k8s.cni.cncf.io/v1"
+	nadutils "github.com/k8snetworkplumbingwg/network-attachment-definition-client/pkg/utils"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -104,7 +105,7 @@ func (a *attempt) multusAdd(ctx context.Context, daemon *daemonProcess, fault *F
 	for i, network := range a.requested {
 		attachments = append(attachments, attach(network, i+1))
 	}
-	return true, a.attached(ctx, daemon, attachments)
+	return a.attached(ctx, daemon, attachments)
 }
 
 func attach(network *nadv1.NetworkSelectionElement, number int) attachment {
@@ -126,17 +127,16 @@ func (a *attempt) loadDelegates(ctx context.Context) (*Fault, error) {
 	}
 	for _, network := range a.requested {
 		name := types.NamespacedName{Namespace: network.Namespace, Name: network.Name}
-		err := persist(ctx, func(ctx context.Context) error {
-			_, err := a.node.networks.K8sCniCncfIoV1().NetworkAttachmentDefinitions(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{})
-			return err
-		})
+		_, err := a.node.networks.K8sCniCncfIoV1().NetworkAttachmentDefinitions(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{})
 		if missing(err) {
 			fault := missingNetwork(name)
 			return &fault, nil
 		}
-		if err != nil {
-			return nil, err
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
 		}
+		// Multus asks its informer, which still has the network while the API
+		// server is away.
 	}
 	for _, network := range a.requested {
 		for _, text := range network.IPRequest {
@@ -148,24 +148,39 @@ func (a *attempt) loadDelegates(ctx context.Context) (*Fault, error) {
 	return nil, nil
 }
 
-// attached is a good ADD: an event for each network, then the annotation, then
-// the kubelet's status.
-func (a *attempt) attached(ctx context.Context, daemon *daemonProcess, attachments []attachment) error {
-	status, err := networkStatus(attachments)
-	if err != nil {
-		return err
-	}
+// attached is an ADD whose delegates all came: an event for each network, then
+// the annotation, then the kubelet's status. Where the annotation cannot be
+// written, the ADD fails after all.
+func (a *attempt) attached(ctx context.Context, daemon *daemonProcess, attachments []attachment) (made bool, err error) {
 	for _, attachment := range attachments {
 		daemon.event(a.pod, corev1.EventTypeNormal, "AddedInterface", attachment.message())
 	}
-	if err := a.node.updatePod(ctx, a.id, func(pod *corev1.Pod) {
-		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, nadv1.NetworkStatusAnnot, status)
-	}); err != nil {
-		return err
+	if err := a.setNetworkStatus(ctx, networkStatus(attachments)); ctx.Err() != nil {
+		return false, ctx.Err()
+	} else if err != nil {
+		a.failSandbox(daemon, Fault{Layer: LayerMultus, Text: "error setting the networks status: " + err.Error()}, nil)
+		return false, nil
 	}
 	a.multus = true
 	a.journal(SandboxMade, "")
-	return a.ready(ctx, attachments[0].addresses[0].Addr().String())
+	return true, a.ready(ctx, attachments[0].addresses[0].Addr().String())
+}
+
+// setNetworkStatus writes the annotation as Multus does, by the same library:
+// once, whatever the API server says. Its informer knows the Pod's UID, and a
+// Pod that it no longer knows is no failure.
+func (a *attempt) setNetworkStatus(ctx context.Context, statuses []nadv1.NetworkStatus) error {
+	pod, err := a.node.client.CoreV1().Pods(a.id.Namespace).Get(ctx, a.id.Name, metav1.GetOptions{})
+	switch {
+	case missing(err):
+		return nil
+	case err == nil && pod.UID != a.id.uid:
+		return fmt.Errorf("SetNetworkStatus: expected pod %s/%s UID %q but got %q from Kube API", a.id.Namespace, a.id.Name, a.id.uid, pod.UID)
+	}
+	if err := nadutils.SetNetworkStatus(a.node.client, a.pod.DeepCopy(), statuses); err != nil {
+		return fmt.Errorf("SetPodNetworkStatusAnnotation: failed to update the pod %s in out of cluster comm: %w", a.id.Name, err)
+	}
+	return nil
 }
 
 // failSandbox emits what a failed ADD leaves: the events of the networks that
