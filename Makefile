@@ -83,13 +83,17 @@ lab-status: ## show what runs in the lab
 lab-shell: ## a shell that reaches the lab
 	@$(LAB) shell
 
+.PHONY: lab-build
+lab-build: ## build and fetch all that the lab is made of, and start nothing
+	@$(LAB) build
+
 .PHONY: lab-test
-lab-test: build ## everything that only a real node can show (about an hour)
+lab-test: build lab-build ## everything that only a real node can show (about an hour)
 	$(GO) test -tags lab -vet=off -count=1 -timeout 2h -v ./test/lab
 
 .PHONY: lab-test-short
-lab-test-short: build ## the part of lab-test that CI runs
-	$(GO) test -tags lab -vet=off -count=1 -timeout 40m -v -short ./test/lab
+lab-test-short: build lab-build ## the part of lab-test that CI runs
+	$(GO) test -tags lab -vet=off -count=1 -timeout 30m -v -short ./test/lab
 
 .PHONY: bench
 bench: build ## what status costs on a large cluster, against kubectl get pods

@@ -17,6 +17,9 @@ type Backup struct {
 	// File is its name in the node's BackupDir; empty where only this machine
 	// has it.
 	File string `json:"file,omitempty"`
+	// Dir is the folder that it was taken from; empty in copies of early versions,
+	// and on the node, where the copy lies in it.
+	Dir string `json:"dir,omitempty"`
 	// Size is that of the conf.
 	Size int64 `json:"size"`
 	// Content is base64 in a file.

@@ -87,7 +87,7 @@ func (r *Rollback) keepLocally(n NodeState, finding Finding) error {
 	now := newerThan(r.Now(), n.Dir.Backups) // one time for all: they belong together
 	for _, conf := range finding.Multus {
 		_, err := r.Store.SaveConf(n.Name, Backup{
-			Conf: conf.Name, SHA256: conf.SHA256, Time: now, Size: conf.Size, Content: conf.Content,
+			Conf: conf.Name, SHA256: conf.SHA256, Time: now, Dir: n.ConfDir, Size: conf.Size, Content: conf.Content,
 		})
 		if err != nil {
 			return fmt.Errorf("saving %s of node %s on this machine before it is removed: %w", conf.Name, n.Name, err)

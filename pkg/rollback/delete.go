@@ -33,11 +33,8 @@ func (r *Rollback) mark(ctx context.Context) (string, error) {
 		if !markable(object) {
 			continue
 		}
-		mark := "daemonset " + r.state.DaemonSet.String()
-		if slices.ContainsFunc(slices.Concat(r.state.Networks, r.state.Guards), object.same) {
-			mark = "canary " + r.state.Canary.String()
-		}
-		if object.Annotations[MarkAnnot] == mark {
+		mark := r.markOf(object)
+		if object.Annotations[MarkAnnot] == mark[MarkAnnot] {
 			continue
 		}
 		if err := r.markOne(ctx, object, mark); err != nil {
@@ -48,10 +45,25 @@ func (r *Rollback) mark(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%d %s marked", count, plural(count, "object", "objects")), nil
 }
 
-func (r *Rollback) markOne(ctx context.Context, object Object, mark string) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": object.UID, "annotations": map[string]string{MarkAnnot: mark},
-	}})
+// markOf are the annotations that tell a later run why an object goes, and what
+// the DaemonSet that goes before it said.
+func (r *Rollback) markOf(object Object) map[string]string {
+	if slices.ContainsFunc(slices.Concat(r.state.Networks, r.state.Guards), object.same) {
+		return map[string]string{MarkAnnot: "canary " + r.state.Canary.String()}
+	}
+	mark := map[string]string{MarkAnnot: "daemonset " + r.state.DaemonSet.String()}
+	if slices.ContainsFunc(r.state.Support, object.same) {
+		for annotation, dir := range map[string]string{ConfDirAnnot: r.state.ConfDir, BinDirAnnot: r.state.BinDir} {
+			if PlainDir(dir) {
+				mark[annotation] = dir
+			}
+		}
+	}
+	return mark
+}
+
+func (r *Rollback) markOne(ctx context.Context, object Object, mark map[string]string) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": object.UID, "annotations": mark}})
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package rollback
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -70,13 +71,7 @@ func (c *collector) nodeState(node *corev1.Node, daemons []corev1.Pod) NodeState
 		Name: node.Name, Daemon: len(daemons) > 0, Ready: isReady(node),
 		Serving: slices.ContainsFunc(daemons, func(p corev1.Pod) bool { return podReady(&p) && p.DeletionTimestamp == nil }),
 		Runtime: node.Status.NodeInfo.ContainerRuntimeVersion,
-		ConfDir: c.ConfDir, BinDir: c.BinDir, KnownDirs: KnownConfDirs(node), Image: c.state.Ground.Image,
-	}
-	if state.ConfDir == "" {
-		state.ConfDir = c.paths.ConfDir
-	}
-	if state.BinDir == "" {
-		state.BinDir = c.paths.BinDir
+		ConfDir: cmp.Or(c.ConfDir, c.state.ConfDir), BinDir: cmp.Or(c.BinDir, c.state.BinDir), KnownDirs: KnownConfDirs(node), Image: c.state.Ground.Image,
 	}
 	if c.NodeImage == "" && c.set == nil {
 		if image := multusImage(node); image != "" {
@@ -115,12 +110,30 @@ func (c *collector) ground(ctx context.Context) error {
 		if ground.Namespace == c.set.Namespace {
 			ground.PullSecrets = c.set.Spec.Template.Spec.ImagePullSecrets
 		}
+	} else {
+		c.markedDirs()
 	}
 	if ground.Image == "" {
 		ground.Image = DefaultNodeImage
 	}
 	c.state.Ground = ground
 	return nil
+}
+
+// markedDirs are the folders of a DaemonSet that an earlier run has deleted, as
+// it noted them on what is still there.
+func (c *collector) markedDirs() {
+	for _, object := range c.state.Support {
+		if object.Annotations[MarkAnnot] != c.daemonMark() {
+			continue
+		}
+		if dir := object.Annotations[ConfDirAnnot]; PlainDir(dir) {
+			c.state.ConfDir = dir
+		}
+		if dir := object.Annotations[BinDirAnnot]; PlainDir(dir) {
+			c.state.BinDir = dir
+		}
+	}
 }
 
 // readPaths reads the DaemonSet's volumes, mounts and configuration.
@@ -137,7 +150,9 @@ func (c *collector) readPaths(ctx context.Context) error {
 		configs = append(configs, *config)
 	}
 	var err error
-	if c.paths, err = multus.HostPathsOf(c.set, configs); err != nil && c.ConfDir == "" {
+	c.paths, err = multus.HostPathsOf(c.set, configs)
+	c.state.ConfDir, c.state.BinDir = c.paths.ConfDir, c.paths.BinDir
+	if err != nil && c.ConfDir == "" {
 		c.state.Notes = append(c.state.Notes, fmt.Sprintf("where Multus keeps its conf cannot be told from the DaemonSet (%v): the known places are looked into; --cni-conf-dir names another", err))
 	}
 	return nil

@@ -67,6 +67,13 @@ const (
 // look. It is an annotation so that any machine can go on.
 const MarkAnnot = "vlan50.dev/rollback-of"
 
+// ConfDirAnnot and BinDirAnnot note beside it, on what stood beside the
+// DaemonSet, the folders that only the DaemonSet told of.
+const (
+	ConfDirAnnot = "vlan50.dev/rollback-conf-dir"
+	BinDirAnnot  = "vlan50.dev/rollback-bin-dir"
+)
+
 // GVR is the kind's path in the API.
 func (k Kind) GVR() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: k.Group, Version: k.Version, Resource: k.Resource}

@@ -24,6 +24,9 @@ type State struct {
 	Access            NodeAccess
 	RemoveBinaries    bool
 
+	// ConfDir and BinDir are the folders that the DaemonSet tells of, or the mark
+	// of a run that has deleted it; empty where neither does.
+	ConfDir, BinDir string
 	// Consumers are what the user named, in that order; those without UID are
 	// gone already.
 	Consumers []Object

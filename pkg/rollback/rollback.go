@@ -298,11 +298,37 @@ func (r *Rollback) execute(ctx context.Context) error {
 // daemon needs, for daemons that have come back.
 func (r *Rollback) before(ctx context.Context, object Object) error {
 	if set := r.state.DaemonSetObject; set != nil && set.UID == object.UID {
-		return r.stillHolds(ctx)
+		if err := r.stillHolds(ctx); err != nil {
+			return err
+		}
+		return r.stillClear(ctx)
 	}
 	after := r.state.after()
 	if i := slices.IndexFunc(after, func(o Object) bool { return o.UID != "" && r.state.Keep[o.String()] == "" }); i >= 0 && after[i].UID == object.UID {
 		return r.nobodyBack(ctx)
+	}
+	return nil
+}
+
+// stillClear removes what has come back to a node while the daemon still serves:
+// once it is gone, a Multus conf stops every new Pod there.
+func (r *Rollback) stillClear(ctx context.Context) error {
+	if r.Access == AccessManual {
+		return nil
+	}
+	for i := range r.state.Nodes {
+		n := &r.state.Nodes[i]
+		back, err := r.comeback(ctx, n)
+		if err != nil {
+			return err
+		}
+		if !back {
+			continue
+		}
+		r.notef(StepNode, "node %s: the Multus conf has come back; removing it again", n.Name)
+		if _, err := r.clearAnew(ctx, n, false); err != nil {
+			return err
+		}
 	}
 	return nil
 }

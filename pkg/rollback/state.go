@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	nadv1 "github.com/k8snetworkplumbingwg/network-attachment-definition-client/pkg/apis/k8s.cni.cncf.io/v1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -25,7 +26,8 @@ type collector struct {
 	users     []User
 	daemons   []appsv1.DaemonSet // all that run Multus
 	set       *appsv1.DaemonSet  // the one to be rolled back
-	canaryPod *corev1.Pod        // the live one, or as an earlier run saved it
+	canaryPod *corev1.Pod        // nil where it is gone
+	scripts   []Object           // the ConfigMaps beside the canary
 	paths     multus.HostPaths   // of the set
 }
 
@@ -46,6 +48,7 @@ func (r *Rollback) collect(ctx context.Context) (State, error) {
 		{"the canary", c.canary},
 		{"the networks", c.networks},
 		{"the guard scripts", c.guardScripts},
+		{"what was saved of the canary", c.hint},
 		{"what stands beside the DaemonSet", c.support},
 		{"the definition of networks", c.crd},
 		{"the nodes", c.nodes},
@@ -92,8 +95,7 @@ func (c *collector) fixed(o Object) {
 	c.state.Consumers = slices.DeleteFunc(c.state.Consumers, o.same)
 }
 
-// canary reads the Pod, and where it is gone, what an earlier command saved of
-// it: its networks and guard scripts are found by it.
+// canary reads the Pod: its networks and guard scripts are found by it.
 func (c *collector) canary(ctx context.Context) error {
 	pod, err := c.Clients.Core.Pods(c.Canary.Namespace).Get(ctx, c.Canary.Name, metav1.GetOptions{})
 	if err == nil {
@@ -102,16 +104,44 @@ func (c *collector) canary(ctx context.Context) error {
 		c.state.CanaryPod, c.canaryPod = &object, pod
 		return nil
 	}
-	if !apierrors.IsNotFound(err) {
-		return err
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// hint tells how to name what a canary that is gone has left behind, where a
+// manifest that was saved on this machine knows it. It decides nothing: on
+// another machine the plan must be the same.
+func (c *collector) hint(context.Context) error {
+	if c.canaryPod != nil {
+		return nil
 	}
 	saved, path, err := c.Store.LoadManifest(c.Canary)
-	if err != nil {
-		return err
+	if err != nil || saved == nil {
+		return nil //nolint:nilerr // it is a hint
 	}
-	if saved != nil {
-		c.canaryPod = saved
-		c.state.Notes = append(c.state.Notes, fmt.Sprintf("Pod %s is gone; its network and guard script are known from %s", c.Canary, path))
+	selections, err := multus.RequestedNetworks(saved)
+	if err != nil {
+		return nil //nolint:nilerr // it is a hint
+	}
+	var left, flags []string
+	for _, network := range c.state.ForeignNetworks {
+		if slices.ContainsFunc(selections, func(s multus.Selection) bool {
+			return s.Network() == network.Namespace+"/"+network.Name
+		}) {
+			left, flags = append(left, network.String()), append(flags, "--network "+network.Namespace+"/"+network.Name)
+		}
+	}
+	named := slices.Concat(c.state.Guards, c.state.Consumers)
+	for _, script := range c.scripts {
+		if initConfigMaps(&saved.Spec)[script.Name] && !slices.ContainsFunc(named, script.same) {
+			left, flags = append(left, script.String()), append(flags, "--also ConfigMap/"+script.Namespace+"/"+script.Name)
+		}
+	}
+	if len(left) > 0 {
+		c.state.Notes = append(c.state.Notes, fmt.Sprintf("Pod %s is gone, and nothing in the cluster tells what was its own: by its manifest in %s %s stay; to take them along add %s",
+			c.Canary, path, join(left), strings.Join(flags, " ")))
 	}
 	return nil
 }
@@ -174,11 +204,11 @@ func (c *collector) guardScripts(ctx context.Context) error {
 	if c.canaryPod != nil {
 		names = initConfigMaps(&c.canaryPod.Spec)
 	}
-	maps, err := c.configMaps(ctx, c.Canary.Namespace)
-	if err != nil {
+	var err error
+	if c.scripts, err = c.configMaps(ctx, c.Canary.Namespace); err != nil {
 		return err
 	}
-	for _, object := range maps {
+	for _, object := range c.scripts {
 		if !names[object.Name] && object.Annotations[MarkAnnot] != c.canaryMark() {
 			continue
 		}

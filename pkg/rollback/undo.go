@@ -141,6 +141,10 @@ func (r *Rollback) undoPlan() (Plan, []restore) {
 			continue
 		}
 		for _, b := range r.latest(n) {
+			if b.Dir != "" && b.Dir != n.ConfDir {
+				plan.Notes = append(plan.Notes, fmt.Sprintf("node %s: the copy of %s that this machine keeps is from %s, and %s was looked into: name the right folder with --cni-conf-dir", n.Name, b.Conf, b.Dir, n.ConfDir))
+				continue
+			}
 			if there := fileNamed(n.Dir.Files, b.Conf); there != nil {
 				plan.Notes = append(plan.Notes, fmt.Sprintf("node %s: %s is there already%s", n.Name, b.Conf, differs(*there, b)))
 				continue

@@ -116,12 +116,15 @@ func TestRollbackKilledAfterEachStep(t *testing.T) {
 	if len(plan.Status.Steps) != 14 {
 		t.Fatalf("%d steps", len(plan.Status.Steps))
 	}
-	kill := func(t *testing.T, when string) {
+	kill := func(t *testing.T, when string, last bool) {
 		t.Helper()
 		run := s.start("rollback", "-o", "json", "--yes")
 		run.waitFor(when)
 		run.signal(syscall.SIGKILL)
-		run.wait()
+		// After the last step the end may come first.
+		if ended := run.wait(); ended.code != -1 && !last {
+			t.Errorf("it was not killed: exit code %d", ended.code)
+		}
 		out := s.rollback("--yes")
 		if end := out.result(t).Status.Outcome; out.code != 0 || end != "done" && end != "clean" {
 			t.Errorf("the second run: exit code %d, outcome %s\n%s", out.code, end, out.stderr)
@@ -130,10 +133,10 @@ func TestRollbackKilledAfterEachStep(t *testing.T) {
 		s.rollback().expectResult(t, 0, "clean")
 		s.restore()
 	}
-	t.Run("00 while it looks at the node", func(t *testing.T) { kill(t, "waiting for the Pod vlan50-rollback-node") })
+	t.Run("00 while it looks at the node", func(t *testing.T) { kill(t, "waiting for the Pod vlan50-rollback-node", false) })
 	for _, step := range plan.Status.Steps {
 		t.Run(stepName(step), func(t *testing.T) {
-			kill(t, fmt.Sprintf("step %d of %d done", step.Number, len(plan.Status.Steps)))
+			kill(t, fmt.Sprintf("step %d of %d done", step.Number, len(plan.Status.Steps)), step.Number == len(plan.Status.Steps))
 		})
 	}
 }
@@ -254,22 +257,31 @@ func TestRollbackOnADamagedNode(t *testing.T) {
 		s.checkGone()
 		s.restore()
 	})
-	t.Run("the daemon writes its conf again in mid-run", func(t *testing.T) {
-		again, probes := true, len(s.files.probes)
-		s.files.before = func(*corev1.Pod) {
-			// Once the first visit is over: between the removal and the second look.
-			if again && len(s.files.probes) == probes+1 {
-				again = false
-				s.node.WriteConf()
+	for name, row := range map[string]struct {
+		// gone is whether the DaemonSet has gone by then.
+		gone bool
+		says string
+	}{
+		"the daemon writes its conf again in mid-run": {false, "the Multus conf has come back; removing it again"},
+		"the conf is back once the daemon is gone":    {true, "the conf had come back"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			again, probes := true, len(s.files.probes)
+			s.files.before = func(*corev1.Pod) {
+				// Once the first visit is over.
+				if again && len(s.files.probes) == probes+1 && row.gone != slices.Contains(s.left(), s.DaemonSet.Name) {
+					again = false
+					s.node.WriteConf()
+				}
 			}
-		}
-		out := s.rollback("--yes")
-		out.expectResult(t, 0, "done")
-		out.said(t, "the conf had come back")
-		s.files.before = nil
-		s.checkGone()
-		s.restore()
-	})
+			out := s.rollback("--yes")
+			out.expectResult(t, 0, "done")
+			out.said(t, row.says)
+			s.files.before = nil
+			s.checkGone()
+			s.restore()
+		})
+	}
 	t.Run("the conf is back before the first probe", func(t *testing.T) {
 		once := true
 		s.files.probing = func(*corev1.Pod) (script scriptedScript) {

@@ -211,7 +211,7 @@ func newRollbackSite(t *testing.T, server *apiserver.Server, name string, change
 	files := newNodeFiles(t, scriptednode.Reference().ConfDir)
 	s := &rollbackSite{files: files, dyn: dynamic.NewForConfigOrDie(config)}
 	s.site = siteOn(t, server, name, scriptednode.Options{Pods: files.pods}, changes...)
-	files.node = s.node
+	files.node, files.host = s.node, s.ConfDir
 	s.createCanary(corev1.PodSucceeded)
 	return s
 }

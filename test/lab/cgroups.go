@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/vlan50/kubectl-vlan50/test/lab/node"
@@ -36,9 +37,13 @@ func cgroupMounts() (v1, v2 []string, err error) {
 	return v1, v2, lines.Err()
 }
 
+// passedFile notes, a line each, the files that tell which controllers a
+// hierarchy's root hands down, and the controller that the lab added there.
+func (l *Lab) passedFile() string { return filepath.Join(l.dir, "cgroups-passed") }
+
 // makeCgroup makes a node's folder in every hierarchy. The kubelet refuses a
 // cgroup root that is not there or lacks a controller.
-func makeCgroup(name string) error {
+func (l *Lab) makeCgroup(name string) error {
 	v1, v2, err := cgroupMounts()
 	if err != nil {
 		return err
@@ -55,11 +60,68 @@ func makeCgroup(name string) error {
 		}
 	}
 	for _, mount := range v2 {
-		passControllers(mount)
+		if err := l.passFromRoot(mount); err != nil {
+			return err
+		}
 		passControllers(filepath.Join(mount, filepath.Dir(folder)))
 		passControllers(filepath.Join(mount, folder))
 	}
 	return nil
+}
+
+// passFromRoot hands down the controllers of a hierarchy's root, which is the
+// machine's own: what was not handed down before is noted first.
+func (l *Lab) passFromRoot(mount string) error {
+	noted, err := os.OpenFile(l.passedFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer noted.Close()
+	for _, controller := range missingControllers(mount) {
+		if _, err := fmt.Fprintln(noted, subtreeControl(mount), controller); err != nil {
+			return fmt.Errorf("noting what the lab changes in %s: %w", mount, err)
+		}
+	}
+	passControllers(mount)
+	return nil
+}
+
+// unpass takes back what passFromRoot has handed down. A controller that somebody
+// below has begun to use stays: the kernel refuses.
+func (l *Lab) unpass() error {
+	noted, err := os.ReadFile(l.passedFile())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(noted)) {
+		fields := strings.Fields(line)
+		if len(fields) != 2 {
+			continue // it was killed while it wrote, before it changed anything
+		}
+		if err := os.WriteFile(fields[0], []byte("-"+fields[1]), 0o644); err != nil && !errors.Is(err, syscall.EBUSY) {
+			return fmt.Errorf("taking the cgroup controller %s back: %w", fields[1], err)
+		}
+	}
+	return nil
+}
+
+func subtreeControl(dir string) string { return filepath.Join(dir, "cgroup.subtree_control") }
+
+// missingControllers are those that a v2 folder has and does not hand down.
+func missingControllers(dir string) []string {
+	has, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
+	if err != nil {
+		return nil
+	}
+	hands, err := os.ReadFile(subtreeControl(dir))
+	if err != nil {
+		return nil
+	}
+	handed := strings.Fields(string(hands))
+	return slices.DeleteFunc(strings.Fields(string(has)), func(c string) bool { return slices.Contains(handed, c) })
 }
 
 // copyCPUSet gives the folders of a v1 cpuset, from the outer to the inner, their
@@ -85,12 +147,8 @@ func copyCPUSet(mount, folder string) error {
 // passControllers hands the v2 controllers of a folder down to its children.
 // One that cannot be handed down is left out: the kubelet says which it needs.
 func passControllers(dir string) {
-	controllers, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
-	if err != nil {
-		return
-	}
-	for controller := range strings.FieldsSeq(string(controllers)) {
-		_ = os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+"+controller), 0o644)
+	for _, controller := range missingControllers(dir) {
+		_ = os.WriteFile(subtreeControl(dir), []byte("+"+controller), 0o644)
 	}
 }
 

@@ -46,7 +46,7 @@ func Down(progress io.Writer) error {
 // do not: they went with the last of them. The file that Up locks stays in the
 // cache: one that is held must not be replaced by another.
 func (l *Lab) clean() error {
-	return errors.Join(removeCgroups(node.CgroupName), os.RemoveAll(l.dir), os.RemoveAll(l.failedDir()))
+	return errors.Join(removeCgroups(node.CgroupName), l.unpass(), os.RemoveAll(l.dir), os.RemoveAll(l.failedDir()))
 }
 
 // kill ends the first process of the lab's PID namespace, and so all of them.

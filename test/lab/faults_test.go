@@ -24,6 +24,13 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// What the cluster says of a daemon that did not change during the attempt, and
+// of a DaemonSet that no node is meant for.
+const (
+	steadyDaemon = "container kube-multus started (restarts 0)"
+	noneDesired  = "desired 0, updated 0, ready 0, available 0"
+)
+
 // daemonFaults are of the daemon and its conf.
 func daemonFaults() []scenario {
 	return []scenario{
@@ -46,7 +53,7 @@ func daemonFaults() []scenario {
 				limits.Requests[corev1.ResourceMemory] = resource.MustParse("6Mi")
 			}),
 			verdict: "fail", cause: "daemon-oom",
-			next: "memory",
+			next: "memory", seen: "OOMKilled",
 		},
 		{
 			name:    "conf emptied",
@@ -63,7 +70,7 @@ func daemonFaults() []scenario {
 				return l.RemoveNode(node.MultusConf)
 			},
 			verdict: "fail", cause: "multus-not-in-chain",
-			next: "conf",
+			next: "restarting the daemon's Pod writes it", seen: steadyDaemon,
 		},
 		{
 			name: "conf outranked",
@@ -71,14 +78,14 @@ func daemonFaults() []scenario {
 				return l.WriteNode(node.ConfDir+"/00-a.conflist", node.FlannelConf)
 			},
 			verdict: "fail", cause: "multus-not-in-chain",
-			next: "conf",
+			next: "the first file", seen: steadyDaemon,
 		},
 		{
 			name:    "conf left behind without a daemon",
 			arrange: leaveConf,
 			timeout: time.Minute,
 			verdict: "inconclusive", cause: "rollout-zero-desired",
-			next: "node selector",
+			next: "node selector", seen: noneDesired,
 		},
 	}
 }
@@ -159,7 +166,7 @@ func networkFaults() []scenario {
 			name:    "network with broken JSON",
 			arrange: changeNetwork(`{"cniVersion": "0.3.1", "type": "macvlan", "master": `),
 			verdict: "fail", cause: "nad-config-invalid",
-			next: "JSON",
+			next: "JSON", seen: "unexpected end of JSON input",
 		},
 		{
 			name:    "wrong master",
@@ -171,13 +178,13 @@ func networkFaults() []scenario {
 			name:    "address already answered for",
 			arrange: func(ctx context.Context, l *lab.Lab) error { return l.HoldAddress(ctx) },
 			verdict: "fail", cause: "duplicate-address",
-			next: node.CanaryAddress,
+			next: node.CanaryAddress, seen: "guard: duplicate address: somebody else answers for " + node.CanaryAddress,
 		},
 		{
 			name:    "gateway does not answer",
 			arrange: func(ctx context.Context, l *lab.Lab) error { return l.MuteSwitch(ctx) },
 			verdict: "fail", cause: "l2-unreachable",
-			next: node.VLANInterface,
+			next: node.VLANInterface, seen: "does not answer on net1",
 		},
 	}
 }
@@ -209,7 +216,7 @@ func clusterFaults() []scenario {
 				pod.Spec.InitContainers[0].Image = "lab.invalid/missing:1"
 			},
 			verdict: "inconclusive", cause: "image-pull",
-			next: "lab.invalid/missing:1",
+			next: "lab.invalid/missing:1", seen: `failed to pull and unpack image "lab.invalid/missing:1"`,
 		},
 		{
 			name: "kubelet stopped and started",

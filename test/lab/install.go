@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 //go:embed manifests/*.yaml
@@ -69,11 +70,32 @@ func (l *Lab) install(ctx context.Context, progress io.Writer) error {
 		}
 	}
 	fmt.Fprintln(progress, "waiting for Multus")
-	if err := l.WaitConf(ctx); err != nil {
+	if err := l.firstConf(ctx); err != nil {
 		return err
 	}
 	_, err := l.Kubectl(ctx, "apply", "-f", l.CanaryManifest())
 	return err
+}
+
+// firstConf waits for the conf of Multus, or for a service to end without which none comes.
+func (l *Lab) firstConf(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		for ctx.Err() == nil {
+			services, err := l.Services(ctx)
+			for _, service := range services {
+				if err == nil && !service.Running {
+					cancel(fmt.Errorf("%s has ended: see %s.log", service.Name, service.Name))
+				}
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Second):
+			}
+		}
+	}()
+	return l.WaitConf(ctx)
 }
 
 // kubectlCache keeps what kubectl remembers of a server out of the user's home.

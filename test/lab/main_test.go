@@ -44,6 +44,14 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, "lab:", err)
 		return 1
 	}
+	// The tests know nothing of signals: they end here, and the lab with them
+	// where it is theirs.
+	defer context.AfterFunc(ctx, func() {
+		if openErr != nil {
+			_ = lab.Down(os.Stderr)
+		}
+		os.Exit(1)
+	})()
 	code := m.Run()
 	if openErr != nil {
 		return code

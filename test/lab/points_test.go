@@ -46,7 +46,7 @@ func TestPointsOfTheDaemonSet(t *testing.T) {
 			// The daemon says what it misses only after two minutes of waiting.
 			timeout: 5 * time.Minute,
 			verdict: "fail", cause: "multus-conf-wrong-dir",
-			next: "CNI conf folder",
+			next: "CNI conf folder", seen: "failed to find the primary CNI plugin",
 		},
 		{
 			name: "wrong conf dir with a conf of its own",
@@ -55,7 +55,7 @@ func TestPointsOfTheDaemonSet(t *testing.T) {
 				return errors.Join(l.InNode(ctx, "sh", "-c", script), changeSite(wrongConfDir)(ctx, l))
 			},
 			verdict: "fail", cause: "multus-not-in-chain",
-			next: "conf",
+			next: "CNI conf folder", seen: "guard: net1 did not appear",
 		},
 		{
 			name: "wrong installer directory",
@@ -69,7 +69,7 @@ func TestPointsOfTheDaemonSet(t *testing.T) {
 			name:    "nodeSelector matches nothing",
 			arrange: changeSite(noNode),
 			verdict: "inconclusive", cause: "rollout-zero-desired",
-			next: "node selector",
+			next: "node selector", seen: noneDesired,
 		},
 	} {
 		t.Run(s.name, s.run)

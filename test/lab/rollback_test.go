@@ -238,7 +238,10 @@ func TestRollbackPods(t *testing.T) {
 		rollBack(ctx, t, l, t.TempDir(), "--yes").expect(t, 0, "done")
 		roles := map[string]int{}
 		for len(roles) < 2 {
-			event := <-watcher.ResultChan()
+			event, open := <-watcher.ResultChan()
+			if !open {
+				t.Fatal("the watch has ended before both Pods were seen")
+			}
 			if pod, ok := event.Object.(*corev1.Pod); ok && event.Type == watch.Added {
 				roles[pod.Labels[rollback.PodLabel]]++
 				checkRights(t, pod)

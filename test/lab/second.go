@@ -13,7 +13,7 @@ import (
 // Join starts the second node, or does nothing where it is up, and waits until
 // the cluster has it. Multus runs there only when its DaemonSet says so.
 func (l *Lab) Join(ctx context.Context) (Node, error) {
-	if err := makeCgroup(node.Second); err != nil {
+	if err := l.makeCgroup(node.Second); err != nil {
 		return Node{}, err
 	}
 	if _, err := l.control(ctx, http.MethodPost, "/second/start"); err != nil {

@@ -75,15 +75,13 @@ func (l *Lab) resume(ctx context.Context, progress io.Writer) error {
 
 // prepare builds and fetches everything and lays it out in the state folder.
 func (l *Lab) prepare(ctx context.Context, progress io.Writer) (references map[string]string, err error) {
-	programs, err := buildPrograms(ctx, progress)
+	if err := checkHost(ctx); err != nil {
+		return nil, err
+	}
+	programs, err := allPrograms(ctx, progress)
 	if err != nil {
 		return nil, err
 	}
-	packages, err := findPackages(ctx, progress)
-	if err != nil {
-		return nil, err
-	}
-	maps.Copy(programs, packages)
 	if err := os.MkdirAll(filepath.Join(l.dir, node.LogDir), 0o700); err != nil {
 		return nil, err
 	}
@@ -96,6 +94,32 @@ func (l *Lab) prepare(ctx context.Context, progress io.Writer) (references map[s
 		Plugins:      k3sPlugins(),
 		SandboxImage: references["pause"],
 	})
+}
+
+// allPrograms builds and fetches all programs, or takes them from the cache.
+func allPrograms(ctx context.Context, progress io.Writer) (map[string]string, error) {
+	programs, err := buildPrograms(ctx, progress)
+	if err != nil {
+		return nil, err
+	}
+	packages, err := findPackages(ctx, progress)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(programs, packages)
+	return programs, nil
+}
+
+// Build fills the cache with all that the lab is made of, and starts nothing.
+func Build(ctx context.Context, progress io.Writer) error {
+	if _, err := find(); err != nil {
+		return err
+	}
+	if err := checkHost(ctx); err != nil {
+		return err
+	}
+	_, err := allPrograms(ctx, progress)
+	return err
 }
 
 // tools are the programs that the node itself runs.
@@ -121,7 +145,7 @@ func (l *Lab) writeConfig(config node.Config) error {
 
 // boot starts the node and sets up the reference site on it.
 func (l *Lab) boot(ctx context.Context, references map[string]string, progress io.Writer) (err error) {
-	if err := makeCgroup(node.Name); err != nil {
+	if err := l.makeCgroup(node.Name); err != nil {
 		return err
 	}
 	defer func() {
@@ -151,7 +175,7 @@ func (l *Lab) failedDir() string { return l.dir + "-failed-start" }
 // endAfterFailure takes a half-started lab down. Where it was not interrupted,
 // its logs are kept.
 func (l *Lab) endAfterFailure(ctx context.Context) error {
-	err := errors.Join(l.kill(), removeCgroups(node.CgroupName))
+	err := errors.Join(l.kill(), removeCgroups(node.CgroupName), l.unpass())
 	if ctx.Err() == nil && os.Rename(filepath.Join(l.dir, node.LogDir), l.failedDir()) == nil {
 		err = errors.Join(err, fmt.Errorf("the logs are in %s", l.failedDir()))
 	}

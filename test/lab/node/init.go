@@ -20,6 +20,9 @@ const (
 	nodeName = "vlan50-lab-node"
 )
 
+// Namespaces are the lab's own, as the flags of clone(2).
+const Namespaces = syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS
+
 // Command gives the command that starts the lab's first process, in namespaces
 // of its own. It inherits the reading end of the leash, the writing end of the
 // progress pipe and the listener that the API server is reached by.
@@ -33,7 +36,7 @@ func newInit(state string, m machine, files ...*os.File) *exec.Cmd {
 	cmd.Args = []string{initName, m.name, state, strconv.Itoa(len(files))}
 	cmd.ExtraFiles = files
 	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS,
+		Cloneflags: Namespaces,
 		Setsid:     true,
 	}
 	return cmd

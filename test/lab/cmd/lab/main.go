@@ -19,6 +19,7 @@ import (
 
 const usage = `usage: lab COMMAND
   up                start the lab, or what has ended of it
+  build             build and fetch all that it is made of, and start nothing
   down              end the lab and remove what it left
   status            what runs
   shell [COMMAND]   a shell on this machine that reaches the lab
@@ -57,6 +58,8 @@ func command(ctx context.Context, name string, args []string) error {
 	switch name {
 	case "up":
 		return up(ctx, os.Stdout)
+	case "build":
+		return lab.Build(ctx, os.Stdout)
 	case "down":
 		return lab.Down(os.Stdout)
 	}
