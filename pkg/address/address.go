@@ -3,6 +3,8 @@
 package address
 
 import (
+	"cmp"
+	"fmt"
 	"net/netip"
 	"slices"
 
@@ -68,13 +70,30 @@ func Held(pod *corev1.Pod, selection multus.Selection) []netip.Addr {
 	return addresses
 }
 
-// Segment names the wire behind a network: macvlan and ipvlan children of one
-// parent share it, whatever their NetworkAttachmentDefinitions are called.
+// Segment names the wire behind a network: children of one parent share it,
+// whatever their NetworkAttachmentDefinitions are called. A VLAN of a parent is
+// named as Linux sites name its link, so that a macvlan on top of it is on the
+// same wire; so are the ports of one bridge and what uses it as a parent.
 func Segment(selection multus.Selection, conf multus.NetConf) string {
-	if conf.Master != "" {
+	switch {
+	case conf.Type == "bridge":
+		return "master " + tagged(cmp.Or(conf.Bridge, defaultBridge), conf.VLAN)
+	case conf.Type == "vlan" && conf.Master != "":
+		return "master " + tagged(conf.Master, conf.VLANID)
+	case conf.Master != "":
 		return "master " + conf.Master
 	}
 	return "network " + selection.Network()
+}
+
+// defaultBridge is the bridge plugin's (plugins/main/bridge, defaultBrName).
+const defaultBridge = "cni0"
+
+func tagged(link string, vlan int) string {
+	if vlan == 0 {
+		return link
+	}
+	return fmt.Sprintf("%s.%d", link, vlan)
 }
 
 // Overlaps are the claims both Pods make.

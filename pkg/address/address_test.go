@@ -46,7 +46,7 @@ func TestClaims(t *testing.T) {
 		err      error
 	}{
 		"an address of its own":          {`[{"name":"vlan50","ips":["192.0.2.1/24"]}]`, []Claim{claim("192.0.2.1", "master enp1s0.50")}, nil},
-		"the network's own":              {`static`, []Claim{claim("192.0.2.7", "network a/static")}, nil},
+		"the network's own":              {`static`, []Claim{claim("192.0.2.7", "master cni0")}, nil},
 		"a network that is not there":    {`[{"name":"gone","ips":["192.0.2.1/24"]}]`, []Claim{claim("192.0.2.1", "network a/gone")}, nil},
 		"no address at all":              {`vlan50`, nil, nil},
 		"nothing asked":                  {``, nil, multus.ErrNoNetworks},
@@ -91,6 +91,27 @@ func TestOverlaps(t *testing.T) {
 				t.Errorf("got %v, want %d", got, row.want)
 			}
 		})
+	}
+}
+
+// What lies on one wire, whatever the plugin calls it.
+func TestSegment(t *testing.T) {
+	t.Parallel()
+	selection := multus.Selection{NetworkSelectionElement: nadv1.NetworkSelectionElement{Namespace: "a", Name: "net"}}
+	for want, confs := range map[string][]multus.NetConf{
+		"master enp1s0.50": {{Type: "macvlan", Master: "enp1s0.50"}, {Type: "ipvlan", Master: "enp1s0.50"}, {Type: "vlan", Master: "enp1s0", VLANID: 50}},
+		"master enp1s0.51": {{Type: "vlan", Master: "enp1s0", VLANID: 51}},
+		"master enp1s0":    {{Type: "macvlan", Master: "enp1s0"}},
+		"master br0":       {{Type: "bridge", Bridge: "br0"}, {Type: "macvlan", Master: "br0"}},
+		"master br0.7":     {{Type: "bridge", Bridge: "br0", VLAN: 7}},
+		"master cni0":      {{Type: "bridge"}},
+		"network a/net":    {{Type: "host-device"}, {}},
+	} {
+		for _, conf := range confs {
+			if got := Segment(selection, conf); got != want {
+				t.Errorf("%+v: got %q, want %q", conf, got, want)
+			}
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package canary
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -91,7 +92,8 @@ func (r *Retest) neverSeen(ctx context.Context) bool {
 // the configuration was the same from before the creation to the end.
 func (r *Retest) settle(ctx context.Context, e evidence.Evidence) verdict.Verdict {
 	if r.last.Outcome != verdict.Pass {
-		e.PodLogs = append(e.PodLogs, guardLogs(ctx, r.Clients, e.CanaryPod())...)
+		logs, _ := FailedLogs(ctx, r.Clients, e.CanaryPod())
+		e.PodLogs = append(e.PodLogs, logs...)
 	}
 	r.final = r.withBefore(r.complete(ctx, e))
 	r.configuration = evidence.FingerprintOf(r.final)
@@ -221,31 +223,34 @@ func (r *Retest) complete(ctx context.Context, e evidence.Evidence) evidence.Evi
 	return e
 }
 
-// guardLogs reads the logs of the canary's failed containers. The log endpoint
-// knows no UID, so the Pod is read before and after, and the logs are dropped
-// where it is not the same.
-func guardLogs(ctx context.Context, clients *cluster.Clients, pod *corev1.Pod) []evidence.PodLog {
+// FailedLogs reads the logs of a canary's failed containers, as far as they can
+// be had; the error is that of the first which cannot. The log endpoint knows no
+// UID, so the Pod is read before and after, and the logs are dropped where it is
+// not the same.
+func FailedLogs(ctx context.Context, clients *cluster.Clients, pod *corev1.Pod) (logs []evidence.PodLog, failed error) {
 	if pod == nil {
-		return nil
+		return nil, nil
 	}
-	var logs []evidence.PodLog
 	for _, name := range failedContainers(pod) {
 		options := &corev1.PodLogOptions{Container: name, TailLines: ptr.To[int64](guardLines), LimitBytes: ptr.To[int64](guardBytes)}
-		if text, err := readLog(ctx, clients, pod, options); err == nil {
-			logs = append(logs, evidence.PodLog{
-				Pod:       evidence.Ref{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
-				Container: name, Log: text,
-			})
+		text, err := readLog(ctx, clients, pod, options)
+		if err != nil {
+			failed = cmp.Or(failed, err)
+			continue
 		}
+		logs = append(logs, evidence.PodLog{
+			Pod:       evidence.Ref{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
+			Container: name, Log: text,
+		})
 	}
 	if len(logs) == 0 {
-		return nil
+		return nil, failed
 	}
 	again, err := clients.Core.Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
 	if err != nil || again.UID != pod.UID {
-		return nil
+		return nil, failed
 	}
-	return logs
+	return logs, failed
 }
 
 func failedContainers(pod *corev1.Pod) []string {

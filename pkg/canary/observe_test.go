@@ -97,7 +97,7 @@ func TestGuardLogsOfAnotherPodAreDropped(t *testing.T) {
 				test.happens(w)
 				return true, &runtime.Unknown{Raw: []byte("duplicate address\n")}, nil
 			})
-			logs := guardLogs(t.Context(), w.retest().Clients, w.pod("vlan50-canary"))
+			logs, _ := FailedLogs(t.Context(), w.retest().Clients, w.pod("vlan50-canary"))
 			if len(logs) != test.logs {
 				t.Fatalf("logs: %+v", logs)
 			}

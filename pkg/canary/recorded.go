@@ -1,7 +1,6 @@
 package canary
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -9,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/vlan50/kubectl-vlan50/pkg/cluster"
 	"github.com/vlan50/kubectl-vlan50/pkg/evidence"
 	"github.com/vlan50/kubectl-vlan50/pkg/verdict"
 )
@@ -54,10 +52,4 @@ func Recorded(pod *corev1.Pod) (*Record, error) {
 		return nil, fmt.Errorf("annotation %s: %w", ConfigurationAnnot, err)
 	}
 	return record, nil
-}
-
-// FailedLogs are the logs of a canary's failed containers, as far as they can
-// be had.
-func FailedLogs(ctx context.Context, clients *cluster.Clients, pod *corev1.Pod) []evidence.PodLog {
-	return guardLogs(ctx, clients, pod)
 }

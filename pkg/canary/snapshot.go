@@ -129,7 +129,8 @@ func (s *snapshot) logs() error {
 	if pod == nil {
 		return nil
 	}
-	s.e.PodLogs = append(s.e.PodLogs, guardLogs(s.ctx, s.clients, pod)...)
+	logs, _ := FailedLogs(s.ctx, s.clients, pod)
+	s.e.PodLogs = append(s.e.PodLogs, logs...)
 	daemon := s.e.DaemonPod(pod.Spec.NodeName)
 	if daemon == nil {
 		return nil

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
@@ -103,20 +104,19 @@ func (m *Mirror[T]) run(ctx context.Context, lister cache.ListerWithContext, lw 
 	}
 }
 
-// poll is the way out where watching is forbidden.
+// poll is the way out where watching is forbidden. A list that tells nothing new
+// is no change.
 func (m *Mirror[T]) poll(ctx context.Context, lister cache.ListerWithContext) {
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
+	var known map[string]string // nil: unlike any list
 	for {
-		if list, err := lister.ListWithContext(ctx, metav1.ListOptions{}); err == nil {
-			items, err := meta.ExtractList(list)
-			if err == nil {
-				objects := make([]any, len(items))
-				for i := range items {
-					objects[i] = items[i]
-				}
-				_ = m.Replace(objects, "")
-			}
+		list, err := lister.ListWithContext(ctx, metav1.ListOptions{})
+		if err != nil {
+			known = nil // that it can be read again is news
+		} else if objects, versions, err := listed(list); err == nil && (known == nil || !maps.Equal(known, versions)) {
+			known = versions
+			_ = m.Replace(objects, "")
 		}
 		select {
 		case <-ctx.Done():
@@ -124,6 +124,21 @@ func (m *Mirror[T]) poll(ctx context.Context, lister cache.ListerWithContext) {
 		case <-tick.C:
 		}
 	}
+}
+
+// listed takes a list apart: its objects, and the version of each by its name.
+func listed(list runtime.Object) (objects []any, versions map[string]string, err error) {
+	versions = map[string]string{}
+	err = meta.EachListItem(list, func(item runtime.Object) error {
+		object, err := meta.Accessor(item)
+		if err != nil {
+			return err
+		}
+		objects = append(objects, item)
+		versions[object.GetNamespace()+"/"+object.GetName()] = string(object.GetUID()) + "@" + object.GetResourceVersion()
+		return nil
+	})
+	return objects, versions, err
 }
 
 // note keeps the last error, and forgets it at the next success. An error is a

@@ -277,8 +277,13 @@ func TestMirrorPolls(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &server{pods: []corev1.Pod{pod("a", "1")}, watchErr: watchErr}
-				m, _ := follow(t, s)
+				m, changes := follow(t, s)
 				expect(t, m, "a@1")
+				before := changes()
+				time.Sleep(5 * pollInterval)
+				if told := changes() - before; told > 0 {
+					t.Errorf("the same list was told %d times", told)
+				}
 				s.set(func(s *server) { s.pods = []corev1.Pod{pod("a", "2")} })
 				time.Sleep(pollInterval)
 				expect(t, m, "a@2")
@@ -287,6 +292,13 @@ func TestMirrorPolls(t *testing.T) {
 				expect(t, m, "a@2")
 				if !errors.Is(m.Err(), errAway) {
 					t.Errorf("error %v", m.Err())
+				}
+				before = changes()
+				s.set(func(s *server) { s.listErr = nil })
+				time.Sleep(pollInterval)
+				expect(t, m, "a@2")
+				if changes() == before {
+					t.Error("that the server is back was not told")
 				}
 				s.set(func(s *server) { s.listErr, s.pods, s.lists = nil, nil, 0 })
 				time.Sleep(10 * pollInterval)

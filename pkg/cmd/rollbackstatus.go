@@ -21,7 +21,8 @@ func newCmdRollbackStatus(configFlags *genericclioptions.ConfigFlags, streams ge
 		Short: "Tell whether Multus is gone and each node is clean",
 		Long: strings.TrimSpace(`
 Tell whether Multus is gone, whether each node is clean, and what is left:
-objects, confs on nodes, kept copies, Pods of a run that was killed.
+objects, confs on nodes, kept copies, Pods of a run that was killed. What others
+use as well stays, and does not count as left.
 
 Nothing is changed. To look at a node's CNI conf dir a short-lived Pod is run
 there that sees that folder alone, read-only; --node-access=manual does without.

@@ -10,11 +10,15 @@ import (
 
 // NetConf is what matters of one CNI plugin's configuration.
 type NetConf struct {
-	CNIVersion   string          `json:"cniVersion"`
-	Name         string          `json:"name"`
-	Type         string          `json:"type"`
-	Master       string          `json:"master"`
-	Mode         string          `json:"mode"`
+	CNIVersion string `json:"cniVersion"`
+	Name       string `json:"name"`
+	Type       string `json:"type"`
+	Master     string `json:"master"`
+	Mode       string `json:"mode"`
+	// VLANID is the vlan plugin's; Bridge and VLAN are the bridge plugin's.
+	VLANID       int             `json:"vlanId"`
+	Bridge       string          `json:"bridge"`
+	VLAN         int             `json:"vlan"`
 	Capabilities map[string]bool `json:"capabilities"`
 	IPAM         IPAM            `json:"ipam"`
 	// Plugins is the whole chain; a single configuration is a chain of one.
@@ -66,6 +70,7 @@ func ParseNetConf(config string) (NetConf, error) {
 		return conf, errors.New("the first plugin of spec.config has no type")
 	}
 	conf.Type, conf.Master, conf.Mode = first.Type, first.Master, first.Mode
+	conf.VLANID, conf.Bridge, conf.VLAN = first.VLANID, first.Bridge, first.VLAN
 	conf.Capabilities, conf.IPAM = first.Capabilities, first.IPAM
 	return conf, nil
 }

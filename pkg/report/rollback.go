@@ -150,9 +150,11 @@ func rollbackSummary(status rollback.Status) (message, next string) {
 	switch broken := status.Broken(); {
 	case len(broken) > 0:
 		return "a Multus conf is there and no daemon serves it: no ordinary Pod can start on " + Clean(commaList(broken)), "kubectl vlan50 rollback"
+	case status.Clean() && len(status.Objects) > 0:
+		return "Multus is gone, and every node is clean; what others use stays", ""
 	case status.Clean():
 		return "Multus is gone, and every node is clean", ""
-	case len(status.Objects) == 0 && len(status.Pods) == 0:
+	case status.Gone() && len(status.Pods) == 0:
 		return "no object of Multus is left; not every node could be seen to be clean", ""
 	}
 	return "Multus is still there, or part of it", "kubectl vlan50 rollback --dry-run=server shows what would be removed"

@@ -147,7 +147,7 @@ func (t Text) RollbackStatus(document *v1alpha1.RollbackStatus) {
 		t.rollbackNode(node)
 	}
 	for _, pod := range status.Pods {
-		fmt.Fprintf(t.Out, "  Pod %s, left by a run that was killed\n", Line(pod))
+		fmt.Fprintf(t.Out, "  Pod %s, of a run that goes on or was killed\n", Line(pod))
 	}
 	for _, note := range status.Notes {
 		fmt.Fprintf(t.Out, "  note: %s\n", Line(note))

@@ -15,15 +15,28 @@ import (
 	"github.com/vlan50/kubectl-vlan50/pkg/api/v1alpha1"
 )
 
-// rowsShown bounds the rows of a table in the short form; those that matter
-// come first.
+// rowsShown bounds the rows of a table in the short form: of more, those that
+// matter are shown.
 const rowsShown = 12
 
-// row is one row of a table, with a note below it where it needs one.
+// row is one row of a table, with notes below it where it needs some.
 type row struct {
 	mark  v1alpha1.Mark
 	cells []string
-	note  string
+	notes []string
+	// stays: it is shown however many rows there are.
+	stays bool
+}
+
+// matter orders rows by how much they matter.
+func matter(a, b row) int {
+	rank := func(r row) int {
+		if r.stays {
+			return -1
+		}
+		return slices.Index([]v1alpha1.Mark{v1alpha1.MarkBad, v1alpha1.MarkWarn, v1alpha1.MarkUnknown, v1alpha1.MarkOK, v1alpha1.MarkNone}, r.mark)
+	}
+	return cmp.Compare(rank(a), rank(b))
 }
 
 // table prints rows in columns as wide as they need.
@@ -34,6 +47,7 @@ func (t StatusScreen) table(heads []string, rows []row) {
 	hidden := 0
 	if len(rows) > rowsShown && !t.Wide {
 		hidden = len(rows) - rowsShown
+		slices.SortStableFunc(rows, matter)
 		rows = rows[:rowsShown]
 	}
 	widths := make([]int, len(heads))
@@ -51,8 +65,8 @@ func (t StatusScreen) table(heads []string, rows []row) {
 	fmt.Fprintln(t.out, t.paint(color.New(color.Faint), "    "+padded(heads, widths)))
 	for _, r := range rows {
 		fmt.Fprintln(t.out, "  "+t.mark(r.mark)+" "+padded(r.cells, widths))
-		if r.note != "" {
-			t.hanging("      ", 6, r.note)
+		for _, note := range r.notes {
+			t.hanging("      ", 6, note)
 		}
 	}
 	if hidden > 0 {
@@ -106,11 +120,11 @@ func (t StatusScreen) multus(s *v1alpha1.SiteStatusStatus) {
 	var rows []row
 	for i := range s.Multus.Nodes {
 		node := &s.Multus.Nodes[i]
-		r := row{mark: node.Mark, cells: []string{
+		r := row{mark: node.Mark, stays: node.Canary, cells: []string{
 			star(node.Canary && len(s.Multus.Nodes) > 1), dash(node.Node), dash(node.Pod), t.ageOf(node.CreatedAt), t.restarts(node), t.attach(node),
 		}}
 		if !node.AttachReady && !said(s.Multus.Lines, node.Reason) || t.Wide {
-			r.note = node.Reason
+			r.notes = notes(node.Reason)
 		}
 		rows = append(rows, r)
 	}
@@ -178,20 +192,9 @@ func (t StatusScreen) canaries(s *v1alpha1.SiteStatusStatus) {
 			Line(c.Namespace + "/" + c.Name), t.ageOf(value(c.CreatedAt)), dash(c.Phase), dash(c.Node),
 			dash(c.Verdict), dash(c.Cause), dash(string(c.Freshness)),
 		}
-		if t.Wide {
-			cells = append(cells, dash(string(c.UID)), dash(strings.Join(c.Addresses, " ")))
-		}
-		r := row{mark: c.Mark, cells: cells}
-		if c.Mark != v1alpha1.MarkOK || t.Wide {
-			r.note = c.Message
-		}
-		rows = append(rows, r)
+		rows = append(rows, row{mark: c.Mark, cells: cells, notes: t.canaryNotes(c)})
 	}
-	heads := []string{"CANARY", "AGE", "PHASE", "NODE", "VERDICT", "CAUSE", "SPEAKS"}
-	if t.Wide {
-		heads = append(heads, "UID", "ATTACHED")
-	}
-	t.table(heads, rows)
+	t.table([]string{"CANARY", "AGE", "PHASE", "NODE", "VERDICT", "CAUSE", "SPEAKS"}, rows)
 	for i := range s.Canaries {
 		t.proof(&s.Canaries[i])
 	}
@@ -200,6 +203,35 @@ func (t StatusScreen) canaries(s *v1alpha1.SiteStatusStatus) {
 			t.line(v1alpha1.StatusLine{Mark: v1alpha1.MarkUnknown, Subject: "unread", Text: gap.Text})
 		}
 	}
+}
+
+// canaryNotes are what does not fit into the row of a canary: which Pod it is,
+// what is attached, and, where it is not well, why.
+func (t StatusScreen) canaryNotes(c *v1alpha1.CanaryStatus) []string {
+	about := "UID " + string(c.UID)
+	var more []string
+	for _, line := range c.Lines {
+		switch line.Subject {
+		case "Pod", "verdict": // in the row, and in the message
+		case "attached":
+			about += "; attached: " + line.Text
+		default:
+			more = append(more, line.Subject+": "+line.Text)
+		}
+	}
+	if c.UID == "" {
+		about = ""
+	}
+	message := ""
+	if c.Mark != v1alpha1.MarkOK || t.Wide {
+		message = c.Message
+	}
+	return notes(append([]string{about, message}, more...)...)
+}
+
+// notes are those that say something.
+func notes(texts ...string) []string {
+	return slices.DeleteFunc(texts, func(text string) bool { return text == "" })
 }
 
 // proof are the lines a verdict rests on, for those who want them.
@@ -235,7 +267,7 @@ func (t StatusScreen) addresses(s *v1alpha1.SiteStatusStatus) {
 		if named {
 			cells = append(cells, Line(claim.Network))
 		}
-		rows = append(rows, row{mark: claim.Mark, cells: cells, note: claim.Reason})
+		rows = append(rows, row{mark: claim.Mark, cells: cells, notes: notes(claim.Reason), stays: claim.Canary})
 	}
 	t.table(heads, rows)
 }

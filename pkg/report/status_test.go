@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -71,7 +72,12 @@ func TestStatusScreen(t *testing.T) {
 	second := several.Status.Canaries[0]
 	second.Name, second.Mark, second.Verdict, second.Cause = "vlan50-canary-b", v1alpha1.MarkWarn, "inconclusive", "attempt-in-progress"
 	second.Freshness, second.Changes, second.Message = v1alpha1.FreshnessUnknown, []string{"nothing was recorded"}, "the canary is on its way"
+	second.UID = "22222222-2222-4222-8222-222222222222"
+	second.Lines = append(slices.Clone(second.Lines),
+		v1alpha1.StatusLine{Mark: v1alpha1.MarkBad, Subject: "attached", Text: "nothing is shown to be; asked for: net1 192.0.2.101 from downloads/vlan50"},
+		v1alpha1.StatusLine{Mark: v1alpha1.MarkBad, Subject: "OVERLAP", Text: "Pod media/proxy-0 asks for 192.0.2.101 as well"})
 	several.Status.Canaries = append(several.Status.Canaries, second)
+	several.Status.Canaries[0].UID = "11111111-1111-4111-8111-111111111111"
 	several.Status.State = v1alpha1.StateInconclusive
 	other := several.Status.Multus.Nodes[0]
 	other.Node, other.Canary, other.Mark, other.AttachReady, other.Reason = "node-b", false, v1alpha1.MarkBad, false, "daemon Pod kube-multus-ds-x1z2b is not Ready (kube-multus: CrashLoopBackOff)"
@@ -128,6 +134,12 @@ func TestStatusScreenOfManyRows(t *testing.T) {
 	if text := screen(100).Render(document); !strings.Contains(text, "... and 30 more (-o wide shows all)") {
 		t.Errorf("42 rows are too many:\n%s", text)
 	}
+	// What matters is shown wherever it stands: the canary's own, and what is wrong.
+	document.Status.Addresses.Pods[41].Mark, document.Status.Addresses.Pods[41].Name = v1alpha1.MarkBad, "rival-0"
+	if text := screen(100).Render(document); !strings.Contains(text, "media/rival-0") || !strings.Contains(text, "*  downloads/vlan50-canary") {
+		t.Errorf("the row that matters is not shown:\n%s", text)
+	}
+	document.Status.Addresses.Pods[41] = document.Status.Addresses.Pods[1]
 	wide := screen(100)
 	wide.Wide = true
 	if text := wide.Render(document); strings.Contains(text, "more (-o wide") || strings.Count(text, "media/proxy-0") != 41 {

@@ -10,7 +10,7 @@ import (
 // other conf takes over, and a copy is what --undo and status know. A shell alone
 // cannot read JSON: where the node has no python3, the operator must have looked.
 func (r *Rollback) removeLines(n NodeState) string {
-	return inDir(n, fmt.Sprintf(`
+	return inDir(n, "00-multus.conf*", fmt.Sprintf(`
   export LC_ALL=C
   umask 077
   ls -l
@@ -61,7 +61,7 @@ sys.exit(0 if usable and isinstance(conf.get("cniVersion", ""), str) else 1)
 
 // restoreLines put the newest kept conf back.
 func restoreLines(n NodeState) string {
-	return inDir(n, fmt.Sprintf(`
+	return inDir(n, BackupDir, fmt.Sprintf(`
   export LC_ALL=C
   ls -l %[1]s
   # The newest proven copy, under its own name; nothing is overwritten.
@@ -73,18 +73,27 @@ func restoreLines(n NodeState) string {
 }
 
 // inDir runs lines in the node's conf dir, in a shell of their own so that a
-// wrong folder ends them.
-func inDir(n NodeState, lines string) string {
-	dirs := n.KnownDirs
-	if n.ConfDir != "" {
-		dirs = []string{n.ConfDir}
-	}
+// wrong folder ends them. Where the folder is not known it is the first that has
+// what the lines are about.
+func inDir(n NodeState, has, lines string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# On node %s, as root", n.Name)
-	if len(dirs) > 1 {
-		fmt.Fprintf(&b, ", for the one of these folders that the container runtime reads:\n#   %s", strings.Join(dirs, "\n#   "))
+	if n.ConfDir != "" {
+		fmt.Fprintf(&b, "\n(cd %s || exit 1%s\n)\n", quote(n.ConfDir), lines)
+		return b.String()
 	}
-	fmt.Fprintf(&b, "\n(cd %s || exit 1%s\n)\n", quote(dirs[0]), lines)
+	quoted := make([]string, len(n.KnownDirs))
+	for i, dir := range n.KnownDirs {
+		quoted[i] = quote(dir)
+	}
+	fmt.Fprintf(&b, `, in the first of these folders that has %[1]s.
+# Where the container runtime reads another one, put it in their place.
+(for dir in %[2]s; do
+    ls -d "$dir"/%[1]s >/dev/null 2>&1 && break
+  done
+  ls -d "$dir"/%[1]s && cd "$dir" || exit 1%[3]s
+)
+`, has, strings.Join(quoted, " "), lines)
 	return b.String()
 }
 

@@ -90,15 +90,30 @@ func TestLinesForANodeWithoutPython(t *testing.T) {
 	})
 }
 
+// Where the folder is not known, the lines find the one that Multus has been in.
 func TestLinesForAnUnknownFolder(t *testing.T) {
 	t.Parallel()
-	r := &Rollback{Now: noon}
-	lines := r.removeLines(NodeState{Name: "node-1", KnownDirs: []string{"/etc/cni/net.d", "/var/lib/rancher/k3s/agent/etc/cni/net.d"}})
-	for _, want := range []string{"#   /var/lib/rancher/k3s/agent/etc/cni/net.d", "(cd '/etc/cni/net.d' || exit 1"} {
-		if !strings.Contains(lines, want) {
-			t.Errorf("%q is missing in\n%s", want, lines)
+	onHosts(t, func(t *testing.T, h *host) {
+		other := filepath.Join(t.TempDir(), "it's", "net.d")
+		must(t, os.MkdirAll(other, 0o755))
+		must(t, os.WriteFile(filepath.Join(other, "10-other.conflist"), []byte(flannelConf), 0o600))
+		r := &Rollback{Now: noon}
+		n := NodeState{Name: "node-1", KnownDirs: []string{filepath.Join(other, "none"), other, h.conf}}
+		run := func(lines string) (string, error) {
+			out, err := exec.CommandContext(t.Context(), h.shell[0], append(h.shell[1:], "-c", lines)...).CombinedOutput()
+			return string(out), err
 		}
-	}
+		if out, err := run(r.removeLines(n)); err != nil || slices.Contains(h.names(), "00-multus.conf") {
+			t.Errorf("%v\n%s", err, out)
+		}
+		if out, err := run(restoreLines(n)); err != nil || h.read("00-multus.conf") != multusConf {
+			t.Errorf("%v\n%s", err, out)
+		}
+		n.KnownDirs = n.KnownDirs[:2]
+		if out, err := run(restoreLines(n)); err == nil || !strings.Contains(out, BackupDir) {
+			t.Errorf("no folder has a copy, and: %v\n%s", err, out)
+		}
+	})
 }
 
 func TestQuote(t *testing.T) {

@@ -3,6 +3,7 @@ package rollback
 import (
 	"context"
 	"fmt"
+	"slices"
 )
 
 // Status is what is left of Multus.
@@ -11,7 +12,7 @@ type Status struct {
 	Objects []Object
 	Keep    map[string]string
 	Nodes   []NodeStatus
-	// Pods are ours, left by a run that was killed.
+	// Pods are ours: of a run that goes on, or left by one that was killed.
 	Pods  []string
 	Notes []string
 }
@@ -23,15 +24,25 @@ type NodeStatus struct {
 	Backups []Backup
 }
 
-// Clean reports whether nothing of Multus is left, as far as was looked.
+// Clean reports whether nothing is left that a rollback would take away, and
+// every node was looked at. What others use stays, as does what a runtime still
+// needs for Pods that were started under Multus.
 func (s Status) Clean() bool {
 	for _, n := range s.Nodes {
-		if !n.Looked || !n.Finding.Clean() {
+		if !n.Looked || len(n.Finding.Multus) > 0 || n.Finding.Credentials && !n.crio() {
 			return false
 		}
 	}
-	return len(s.Objects) == 0 && len(s.Pods) == 0
+	return len(s.going()) == 0 && len(s.Pods) == 0
 }
+
+// going are the objects that a rollback would delete.
+func (s Status) going() []Object {
+	return slices.DeleteFunc(slices.Clone(s.Objects), func(o Object) bool { return s.Keep[o.String()] != "" })
+}
+
+// Gone reports whether no object is left that a rollback would delete.
+func (s Status) Gone() bool { return len(s.going()) == 0 }
 
 // Broken names the nodes on which no ordinary Pod can start: their first conf
 // is Multus', and no daemon serves it.

@@ -24,17 +24,15 @@ const (
 )
 
 // applications finds the Applications that own the objects in question: by the
-// marks on these objects, or, where they have none, by looking at all.
+// marks on these objects, or, where one has none, by looking at all.
 func (r *reader) applications() error {
 	claims := r.claims()
 	names := map[string]bool{}
 	for _, claim := range claims {
-		if claim.Application != "" {
-			names[claim.Application] = true
-		}
+		names[claim.Application] = true
 	}
 	r.data.Argo.Claims = claims
-	if len(names) == 0 {
+	if len(names) == 0 || names[""] {
 		return r.eachApplication("")
 	}
 	for name := range names {

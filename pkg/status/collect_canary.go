@@ -2,6 +2,7 @@ package status
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -75,8 +76,22 @@ func (r *reader) readCanary(ref evidence.Ref) (Canary, error) {
 	if err := r.events(&c.Evidence); err != nil {
 		return c, err
 	}
-	c.Evidence.PodLogs = canary.FailedLogs(r.ctx, r.Clients, pod)
+	c.Evidence.PodLogs, err = canary.FailedLogs(r.ctx, r.Clients, pod)
+	r.noLogs(ref, err)
 	return c, nil
+}
+
+// noLogs tells why what a canary's failed containers said is not known. That a
+// container has no log any more is no gap.
+func (r *reader) noLogs(ref evidence.Ref, err error) {
+	right := cluster.Right{Verb: "get", Resource: "pods", Subresource: "log", Namespace: ref.Namespace}
+	switch {
+	case err == nil, apierrors.IsNotFound(err), apierrors.IsBadRequest(err):
+	case apierrors.IsForbidden(err):
+		r.gap(v1alpha1.SectionCanary, fmt.Sprintf("the logs of Pod %s cannot be read (right missing: %s)", ref, right))
+	default:
+		r.gap(v1alpha1.SectionCanary, fmt.Sprintf("the logs of Pod %s cannot be read: %v", ref, err))
+	}
 }
 
 // events reads the events of the canary's UID alone.

@@ -21,11 +21,7 @@ const rescan = 30 * time.Second
 // that no later look has to scan them again.
 func (w *watcher) followPods() {
 	source := &podSource{clients: w.Clients, now: w.Now, known: map[string]bool{}}
-	mirror := cluster.Follow[metav1.PartialObjectMetadata](w.ctx, &w.wg, source, metav1.ListOptions{}, func() {
-		if !source.repeated() {
-			w.wake()
-		}
-	})
+	mirror := cluster.Follow[metav1.PartialObjectMetadata](w.ctx, &w.wg, source, metav1.ListOptions{}, w.wake)
 	w.Pods = func(ctx context.Context) ([]PodMeta, Search, error) {
 		if err := synced(ctx, mirror); err != nil {
 			return nil, Search{}, err
@@ -40,13 +36,18 @@ func (w *watcher) followPods() {
 	}
 }
 
-// synced waits until the watch has seen all Pods once, or never will.
+// synced waits until the watch has seen all Pods once, or never will. What it has
+// seen counts no more once the server refuses to tell how it goes on.
 func synced(ctx context.Context, mirror *cluster.Mirror[metav1.PartialObjectMetadata]) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for !mirror.Synced() {
-		if err := mirror.Err(); err != nil {
+	for {
+		synced, err := mirror.Synced(), mirror.Err()
+		if err != nil && (!synced || answered(err)) {
 			return err
+		}
+		if synced {
+			return nil
 		}
 		select {
 		case <-ctx.Done():
@@ -54,7 +55,6 @@ func synced(ctx context.Context, mirror *cluster.Mirror[metav1.PartialObjectMeta
 		case <-tick.C:
 		}
 	}
-	return nil
 }
 
 // podSource lists and watches the metadata of all Pods, and passes on only what
@@ -68,7 +68,6 @@ type podSource struct {
 	pods   int
 	last   *metav1.PartialObjectMetadataList
 	lastAt time.Time
-	again  bool
 }
 
 func (p *podSource) count() int {
@@ -77,19 +76,12 @@ func (p *podSource) count() int {
 	return p.pods
 }
 
-// repeated reports whether the last list was only the one before it.
-func (p *podSource) repeated() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.again
-}
-
 // List implements cluster.Lister. It is asked once a second where watching is
 // forbidden, and scans seldom.
 func (p *podSource) List(ctx context.Context, _ metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.again = p.last != nil && p.now().Sub(p.lastAt) < rescan; p.again {
+	if p.last != nil && p.now().Sub(p.lastAt) < rescan {
 		return p.last, nil
 	}
 	list := &metav1.PartialObjectMetadataList{}
@@ -139,7 +131,6 @@ func (p *podSource) pass(event watch.Event) (watch.Event, bool) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.again = false
 	switch event.Type {
 	case watch.Added:
 		p.pods++

@@ -3,6 +3,7 @@
 package integration
 
 import (
+	"github.com/vlan50/kubectl-vlan50/pkg/api/v1alpha1"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -164,6 +165,12 @@ func TestRollbackKeepsTheNetworksOfOthers(t *testing.T) {
 		t.Error(err)
 	}
 	s.rollback().expectResult(t, 0, "clean", "default/vlan20")
+	out := s.run("rollback", "status", "-o", "json")
+	var document v1alpha1.RollbackStatus
+	out.decode(t, &document)
+	if !document.Status.Clean || len(document.Status.Objects) != 1 || !strings.Contains(document.Status.Objects[0].Stays, "default/vlan20") {
+		t.Errorf("what others use counts as left: %+v", document.Status)
+	}
 	check(t, networks.Delete(t.Context(), "vlan20", metav1.DeleteOptions{}))
 	s.rollback("--yes").expectResult(t, 0, "done")
 	s.checkGone()

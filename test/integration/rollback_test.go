@@ -397,7 +397,7 @@ func TestRollbackSweepsWhatAKilledRunLeft(t *testing.T) {
 	}
 	_, err := s.client.CoreV1().Pods(pod.Namespace).Create(t.Context(), pod, metav1.CreateOptions{})
 	check(t, err)
-	if out := s.run("rollback", "status"); !strings.Contains(out.stdout, "vlan50-rollback-probe-dead, left by a run that was killed") {
+	if out := s.run("rollback", "status"); !strings.Contains(out.stdout, "vlan50-rollback-probe-dead, of a run that goes on or was killed") {
 		t.Errorf("status: %s\n%s", out.stdout, out.stderr)
 	}
 	out := s.rollback("--yes")

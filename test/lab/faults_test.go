@@ -28,7 +28,7 @@ func TestFaults(t *testing.T) {
 // of a DaemonSet that no node is meant for.
 const (
 	steadyDaemon = "container kube-multus started (restarts 0)"
-	noneDesired  = "desired 0, updated 0, ready 0, available 0"
+	noneDesired  = "wants no Pod on any node (nodeSelector kubernetes.io/hostname=node-2)"
 )
 
 // daemonFaults are of the daemon and its conf.

@@ -55,7 +55,7 @@ func TestPointsOfTheDaemonSet(t *testing.T) {
 				return errors.Join(l.InNode(ctx, "sh", "-c", script), changeSite(wrongConfDir)(ctx, l))
 			},
 			verdict: "fail", cause: "multus-not-in-chain",
-			next: "CNI conf folder", seen: "guard: net1 did not appear",
+			next: "CNI conf folder", seen: steadyDaemon,
 		},
 		{
 			name: "wrong installer directory",

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -220,9 +221,12 @@ func canaryImage(t *testing.T, l *lab.Lab) string {
 	return canaryPod(t, l).Spec.Containers[0].Image
 }
 
-// checkGone checks that no object and no conf of Multus is left, and no Pod of
-// the tool's.
-func checkGone(ctx context.Context, t *testing.T, l *lab.Lab) {
+// definition is that of the networks, which stays where others have some.
+const definition = "definition of networks"
+
+// checkGone checks that no object and no conf of Multus is left, but for those
+// named, and no Pod of the tool's.
+func checkGone(ctx context.Context, t *testing.T, l *lab.Lab, stay ...string) {
 	t.Helper()
 	clients, err := l.Clients()
 	if err != nil {
@@ -236,12 +240,13 @@ func checkGone(ctx context.Context, t *testing.T, l *lab.Lab) {
 	_, guardErr := clients.Kube.CoreV1().ConfigMaps(lab.Namespace).Get(ctx, lab.GuardName, metav1.GetOptions{})
 	_, canaryErr := clients.Kube.CoreV1().Pods(lab.Namespace).Get(ctx, lab.CanaryName, metav1.GetOptions{})
 	_, networkErr := clients.Networks.K8sCniCncfIoV1().NetworkAttachmentDefinitions(lab.Namespace).Get(ctx, lab.NetworkName, metav1.GetOptions{})
+	_, crdErr := clients.Networks.K8sCniCncfIoV1().NetworkAttachmentDefinitions("default").List(ctx, metav1.ListOptions{})
 	for name, err := range map[string]error{
-		"DaemonSet": dsErr, "ClusterRole": roleErr, "ClusterRoleBinding": bindingErr, "ServiceAccount": accountErr,
+		definition: crdErr, "DaemonSet": dsErr, "ClusterRole": roleErr, "ClusterRoleBinding": bindingErr, "ServiceAccount": accountErr,
 		"daemon configuration": configErr, "guard script": guardErr, "canary": canaryErr, "network": networkErr,
 	} {
-		if !apierrors.IsNotFound(err) {
-			t.Errorf("the %s is left (%v)", name, err)
+		if apierrors.IsNotFound(err) == slices.Contains(stay, name) {
+			t.Errorf("the %s: stays %t, want %t (%v)", name, err == nil, slices.Contains(stay, name), err)
 		}
 	}
 	if _, err := l.ReadNode(node.MultusConf); err == nil {
@@ -261,6 +266,7 @@ func noPods(ctx context.Context, t *testing.T, l *lab.Lab) {
 // running is a rollback that goes on while the test acts.
 type running struct {
 	cmd    *exec.Cmd
+	stdin  io.WriteCloser
 	stdout bytes.Buffer
 
 	mu    sync.Mutex
@@ -270,12 +276,14 @@ type running struct {
 }
 
 // begin starts a rollback.
-func begin(ctx context.Context, t *testing.T, l *lab.Lab, home string) *running {
+func begin(ctx context.Context, t *testing.T, l *lab.Lab, home string, args ...string) *running {
 	t.Helper()
-	cmd := toolCommand(ctx, t, l, home, "rollback", "--output", "json", "--yes")
+	cmd := toolCommand(ctx, t, l, home, append([]string{"rollback", "--output", "json", "--yes"}, args...)...)
 	stderr, err := cmd.StderrPipe()
 	must(t, err)
-	r := &running{cmd: cmd, more: make(chan struct{}, 1), done: make(chan struct{})}
+	stdin, err := cmd.StdinPipe()
+	must(t, err)
+	r := &running{cmd: cmd, stdin: stdin, more: make(chan struct{}, 1), done: make(chan struct{})}
 	cmd.Stdout = &r.stdout
 	must(t, cmd.Start())
 	go func() {

@@ -110,13 +110,14 @@ type RollbackStatus struct {
 // RollbackStatusStatus is the answer to "is Multus gone, and is each node
 // clean?".
 type RollbackStatusStatus struct {
-	// Clean: nothing is left, and every node was looked at.
+	// Clean: nothing is left that a rollback would take away, and every node was
+	// looked at.
 	Clean   bool             `json:"clean"`
 	Message string           `json:"message"`
 	Next    string           `json:"next,omitempty"`
 	Objects []RollbackObject `json:"objects,omitempty"`
 	Nodes   []RollbackNode   `json:"nodes,omitempty"`
-	// Pods are the tool's own, left by a run that was killed.
+	// Pods are the tool's own, of a run that goes on or left by one that was killed.
 	Pods  []string `json:"pods,omitempty"`
 	Notes []string `json:"notes,omitempty"`
 }
