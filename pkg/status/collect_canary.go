@@ -88,9 +88,9 @@ func (r *reader) noLogs(ref evidence.Ref, err error) {
 	switch {
 	case err == nil, apierrors.IsNotFound(err), apierrors.IsBadRequest(err):
 	case apierrors.IsForbidden(err):
-		r.gap(v1alpha1.SectionCanary, fmt.Sprintf("the logs of Pod %s cannot be read (right missing: %s)", ref, right))
+		r.gap(v1alpha1.SectionCanary, fmt.Sprintf("what the containers of Pod %s said cannot be read (right missing: %s)", ref, right))
 	default:
-		r.gap(v1alpha1.SectionCanary, fmt.Sprintf("the logs of Pod %s cannot be read: %v", ref, err))
+		r.gap(v1alpha1.SectionCanary, fmt.Sprintf("what the containers of Pod %s said cannot be read: %v", ref, err))
 	}
 }
 

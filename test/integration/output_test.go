@@ -247,11 +247,14 @@ func TestTerminal(t *testing.T) {
 	})
 }
 
-// onTerminal runs a retest on a terminal of its own; act may wait for what is
-// shown and type.
-func (s *site) onTerminal(env []string, act func(shown func(string), terminal *os.File)) (screen string, code int) {
+// onTerminal runs a command, a retest where none is named, on a terminal of its
+// own; act may wait for what is shown and type.
+func (s *site) onTerminal(env []string, act func(shown func(string), terminal *os.File), args ...string) (screen string, code int) {
 	s.t.Helper()
-	command := s.command("canary", "retest")
+	if len(args) == 0 {
+		args = []string{"canary", "retest"}
+	}
+	command := s.command(args...)
 	command.Env = append(command.Env, append([]string{"TERM=xterm"}, env...)...)
 	terminal, err := pty.StartWithSize(command, &pty.Winsize{Rows: 40, Cols: 160})
 	check(s.t, err)

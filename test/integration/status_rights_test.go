@@ -89,6 +89,29 @@ func TestStatusWithPartialRights(t *testing.T) {
 	}
 }
 
+// TestStatusWithoutTheCanarysLogs: what a failed guard said may be unknown, and
+// then the right that is missing is named.
+func TestStatusWithoutTheCanarysLogs(t *testing.T) {
+	t.Parallel()
+	s := newStatusSite(t, "no-guard-log", scriptednode.Options{Plan: scriptednode.Plan{scriptednode.GuardFailed(1, "no reply")}})
+	s.retest("-f", s.manifest).expect(t, 3, "fail", "guard-failed")
+	unread := func() []v1alpha1.Unreadable {
+		return slices.DeleteFunc(s.run("status", "-o", "json").status(t).Status.Unreadable, func(g v1alpha1.Unreadable) bool {
+			return g.Section != v1alpha1.SectionCanary
+		})
+	}
+	administrator := s.kubeconfig
+	s.actAs("partial", everything(s))
+	want := "what the containers of Pod " + s.Namespace + "/" + s.Canary + " said cannot be read (right missing: get pods/log in namespace " + s.Namespace + ")"
+	if gaps := unread(); len(gaps) != 1 || gaps[0].Text != want {
+		t.Errorf("got %+v, want %q", gaps, want)
+	}
+	s.kubeconfig = administrator
+	if gaps := unread(); len(gaps) > 0 {
+		t.Errorf("with all rights: %+v", gaps)
+	}
+}
+
 // TestStatusWithoutKinds: no Multus, no NetworkAttachmentDefinitions, no Argo CD:
 // there is still a status.
 func TestStatusWithoutKinds(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
@@ -19,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/vlan50/kubectl-vlan50/pkg/api/v1alpha1"
+	"github.com/vlan50/kubectl-vlan50/test/apiserver"
 	"github.com/vlan50/kubectl-vlan50/test/scriptednode"
 )
 
@@ -123,6 +125,46 @@ func TestStatusWatchOutOfTime(t *testing.T) {
 	if out.code != 4 || !strings.Contains(out.stderr, "fresh-pass was not reached within 2s; last known state: no-canary") {
 		t.Errorf("exit code %d\n%s", out.code, out.stderr)
 	}
+}
+
+// TestStatusWatchWithoutNews: a server that has gone away makes the state on the
+// screen an old one, says so, and ends in an error, not in the old state's code.
+func TestStatusWatchWithoutNews(t *testing.T) {
+	t.Parallel()
+	server, err := apiserver.Start(t.Context(), filepath.Join(t.TempDir(), "server"), io.Discard)
+	check(t, err)
+	t.Cleanup(server.Stop)
+	config, err := server.Config()
+	check(t, err)
+	check(t, scriptednode.InstallCRD(t.Context(), config))
+	s := &statusSite{siteOn(t, server, "no-news", scriptednode.Options{})}
+	statusPassed(s)
+	t.Run("on a terminal", func(t *testing.T) {
+		screen, code := s.onTerminal([]string{"NO_COLOR=1"}, func(shown func(string), _ *os.File) {
+			shown("PROVEN")
+			server.Kill()
+			shown("NO NEWS since")
+		}, "status", "--watch", "--timeout", "12s")
+		_, left, _ := strings.Cut(screen, "\x1b[?1049l")
+		if code != 1 || !strings.HasPrefix(strings.TrimSpace(left), "NO NEWS since") {
+			t.Errorf("exit code %d, left behind: %q", code, left)
+		}
+	})
+	t.Run("until it is back", func(t *testing.T) {
+		check(t, server.Restart(t.Context()))
+		watch := s.start("status", "--watch", "-o", "name", "--timeout", "1m")
+		watch.says("sitestatus")
+		server.Kill()
+		watch.waitFor("no news: ")
+		check(t, server.Restart(t.Context()))
+		before := strings.Count(watch.stdout.String(), "\n")
+		s.editNetwork()
+		eventually(t, "the new state is told", func() bool { return strings.Count(watch.stdout.String(), "\n") > before })
+		watch.signal(syscall.SIGINT)
+		if out := watch.wait(); out.code != 130 {
+			t.Errorf("exit code %d", out.code)
+		}
+	})
 }
 
 // TestStatusWatchAsJSON: one document for each state, and none for a state that
