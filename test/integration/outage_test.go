@@ -65,7 +65,9 @@ func TestAPIServerRestarts(t *testing.T) {
 	t.Run("while Multus writes the network-status", func(t *testing.T) {
 		s.node.Play(scriptednode.Script{Name: "slow sandbox", Steps: []scriptednode.Step{
 			{Do: scriptednode.Event{Type: corev1.EventTypeNormal, Reason: "NextIsSandbox", Message: "the sandbox comes in two seconds"}},
-			{After: 2 * time.Second, Do: scriptednode.Sandbox{}}, {Do: scriptednode.Guard{}}, {Do: scriptednode.Main{}},
+			{After: 2 * time.Second, Do: scriptednode.Sandbox{}},
+			{Do: scriptednode.Guard{}},
+			{Do: scriptednode.Main{}},
 		}})
 		failed := len(s.node.Journal().Of(scriptednode.SandboxFailed))
 		run := s.start("canary", "retest", "-o", "json")

@@ -3,7 +3,6 @@
 package integration
 
 import (
-	"github.com/vlan50/kubectl-vlan50/pkg/api/v1alpha1"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/vlan50/kubectl-vlan50/pkg/api/v1alpha1"
 	"github.com/vlan50/kubectl-vlan50/test/scriptednode"
 )
 

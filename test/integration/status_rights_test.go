@@ -100,13 +100,12 @@ func TestStatusWithoutTheCanarysLogs(t *testing.T) {
 			return g.Section != v1alpha1.SectionCanary
 		})
 	}
-	administrator := s.kubeconfig
 	s.actAs("partial", everything(s))
 	want := "what the containers of Pod " + s.Namespace + "/" + s.Canary + " said cannot be read (right missing: get pods/log in namespace " + s.Namespace + ")"
 	if gaps := unread(); len(gaps) != 1 || gaps[0].Text != want {
 		t.Errorf("got %+v, want %q", gaps, want)
 	}
-	s.kubeconfig = administrator
+	check(t, s.server.WriteKubeconfig(s.kubeconfig, "")) // the administrator
 	if gaps := unread(); len(gaps) > 0 {
 		t.Errorf("with all rights: %+v", gaps)
 	}

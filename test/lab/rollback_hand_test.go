@@ -78,10 +78,10 @@ func TestRollbackStatusOnANode(t *testing.T) {
 		args    []string
 		want    look
 	}{
-		"Multus serves":              {nil, nil, look{Node: "multus", Objects: true, Message: left}},
-		"a conf without a daemon":    {leaveConfAlone, nil, look{Node: "broken", Objects: true, Message: "no daemon serves it: no ordinary Pod can start on node-1"}},
-		"nobody may look":            {nil, []string{"--node-access=manual"}, look{Node: "unknown", Objects: true, Message: left}},
-		"rolled back":                {rolledBack, nil, look{Clean: true, Node: "clean", Backups: 1, Message: "Multus is gone, and every node is clean"}},
+		"Multus serves":                 {nil, nil, look{Node: "multus", Objects: true, Message: left}},
+		"a conf without a daemon":       {leaveConfAlone, nil, look{Node: "broken", Objects: true, Message: "no daemon serves it: no ordinary Pod can start on node-1"}},
+		"nobody may look":               {nil, []string{"--node-access=manual"}, look{Node: "unknown", Objects: true, Message: left}},
+		"rolled back":                   {rolledBack, nil, look{Clean: true, Node: "clean", Backups: 1, Message: "Multus is gone, and every node is clean"}},
 		"rolled back but not looked at": {rolledBack, []string{"--node-access=manual"}, look{Node: "unknown", Message: "not every node could be seen to be clean"}},
 		"rolled back beside others": {func(ctx context.Context, t *testing.T, l *lab.Lab) {
 			t.Helper()
