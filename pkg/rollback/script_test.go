@@ -1,12 +1,14 @@
 package rollback
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -281,6 +283,37 @@ func TestConfThatHasGoneByItself(t *testing.T) {
 		if done := h.remove(removal{finding: finding}); !slices.Equal(done.absent, []string{"00-multus.conf"}) || done.stopped != "" {
 			t.Errorf("%+v", done)
 		}
+	})
+}
+
+// A daemon writes its conf again the moment it is gone: that is for the next look
+// to see, and no failure of the removal.
+func TestConfThatIsWrittenAgainAtOnce(t *testing.T) {
+	t.Parallel()
+	onHosts(t, func(t *testing.T, h *host) {
+		finding := Find(h.look())
+		conf, fresh := filepath.Join(h.conf, "00-multus.conf"), filepath.Join(t.TempDir(), "fresh")
+		var over atomic.Bool
+		ended := make(chan error, 1)
+		go func() {
+			var err error
+			for err == nil && !over.Load() {
+				err = os.WriteFile(fresh, []byte(multusConf), 0o600) // before it is needed
+				for there := true; there && !over.Load(); {
+					_, statErr := os.Stat(conf)
+					there = statErr == nil
+				}
+				err = errors.Join(err, os.Rename(fresh, conf))
+			}
+			ended <- err
+		}()
+		for range 5 {
+			if done := h.remove(removal{finding: finding}); done.stopped != "" || len(done.removed)+len(done.absent) != 1 {
+				t.Errorf("%+v", done)
+			}
+		}
+		over.Store(true)
+		must(t, <-ended)
 	})
 }
 
