@@ -79,6 +79,7 @@ func (r *Retest) acquire(ctx context.Context) (context.Context, *lock, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	r.renewed.Store(new(r.wallClock()))
 	run, lost := context.WithCancelCause(ctx)
 	renew, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l := &lock{stop: stop, done: make(chan struct{})}
@@ -179,6 +180,28 @@ func (r *Retest) lease(current *coordinationv1.Lease) *coordinationv1.Lease {
 	return lease
 }
 
+// ours waits until the lock is known to be held, before something is written: who
+// was away for as long as a Lease lasts, be it that the machine slept, may have
+// lost it to another run. The renewal that comes next tells.
+func (r *Retest) ours(ctx context.Context) error {
+	for {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if at := r.renewed.Load(); at == nil || r.wallClock().Sub(*at) < leaseDuration-leaseRenewal {
+			return nil
+		}
+		r.waitf(StepLock, "waiting until the lock (Lease %s) can be renewed", r.Canary)
+		if err := cluster.Pause(ctx, retryPause); err != nil {
+			return err
+		}
+	}
+}
+
+// wallClock is the time without the monotonic clock, which stands still while a
+// machine sleeps.
+func (r *Retest) wallClock() time.Time { return r.now().Round(0) }
+
 // renew keeps the Lease until ctx ends, then gives it up.
 func (r *Retest) renew(ctx context.Context, lease *coordinationv1.Lease, lost context.CancelCauseFunc) {
 	tick := time.NewTicker(leaseRenewal)
@@ -205,10 +228,11 @@ func (r *Retest) renewOnce(ctx context.Context, lease *coordinationv1.Lease) (*c
 	ctx, cancel := context.WithTimeout(ctx, leaseRenewal)
 	defer cancel()
 	lease = lease.DeepCopy()
-	lease.Spec.RenewTime = new(metav1.NewMicroTime(r.now()))
+	lease.Spec.RenewTime = new(metav1.NewMicroTime(r.wallClock()))
 	renewed, err := r.leases().Update(ctx, lease, metav1.UpdateOptions{FieldManager: FieldManager})
 	switch {
 	case err == nil:
+		r.renewed.Store(new(lease.Spec.RenewTime.Time))
 		return renewed, nil
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return r.reread(ctx, lease)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
 
 	"github.com/vlan50/kubectl-vlan50/pkg/verdict"
@@ -197,6 +200,52 @@ func TestLockSurvivesWhatIsNoLoss(t *testing.T) {
 				}
 				if holder := ptr.Deref(w.lease().Spec.HolderIdentity, "?"); holder != "" {
 					t.Errorf("the Lease is still held by %q", holder)
+				}
+			})
+		})
+	}
+}
+
+// A lock that could not be renewed for as long as it lasts may be another's:
+// nothing is created before that is known.
+func TestNothingIsWrittenOnAnOldLock(t *testing.T) {
+	for name, test := range map[string]struct {
+		taken bool // by another run meanwhile
+	}{
+		"it is still ours":         {false},
+		"another run has taken it": {true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				var away atomic.Bool
+				w.kube.PrependReactor("update", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+					return away.Load(), nil, serverError
+				})
+				w.deleted = func(pod *corev1.Pod) {
+					away.Store(true)
+					time.AfterFunc(100*time.Second, func() { w.gone(pod.UID) })
+					time.AfterFunc(2*time.Minute, func() {
+						if test.taken {
+							w.editLease(func(l *coordinationv1.Lease) {
+								l.Spec.HolderIdentity, l.Annotations[processAnnot] = new("bob@rack"), "machine-2/7"
+							})
+						}
+						away.Store(false)
+					})
+				}
+				start, created := time.Now(), time.Duration(0)
+				passes := w.created
+				w.created = func(pod *corev1.Pod) {
+					created = time.Since(start)
+					passes(pod)
+				}
+				result, err := w.retest().Run(t.Context())
+				switch {
+				case test.taken && (!isRefusal(err) || !strings.Contains(err.Error(), "taken over by bob@rack") || created > 0):
+					t.Errorf("created after %s, error: %v", created, err)
+				case !test.taken && (err != nil || result.Verdict.Outcome != verdict.Pass || created < 2*time.Minute):
+					t.Errorf("created after %s, error: %v, verdict: %+v", created, err, result.Verdict)
 				}
 			})
 		})

@@ -32,6 +32,9 @@ func (r *Retest) remove(ctx context.Context) error {
 	}
 	old := r.live.canary.One()
 	if old == nil {
+		if err := r.notForced(""); err != nil {
+			return err
+		}
 		return r.save()
 	}
 	r.earlier = append(r.earlier, old.UID)
@@ -98,8 +101,8 @@ func (r *Retest) save() error {
 func (r *Retest) delete(ctx context.Context, pod *corev1.Pod) error {
 	uid := pod.UID
 	for pod.DeletionTimestamp == nil {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
+		if err := r.ours(ctx); err != nil {
+			return err
 		}
 		r.leave("Pod %s (UID %s) may be deleted and is not created again; its manifest is saved in %s: run the same command again to go on", r.Canary, uid, r.saved)
 		err := r.deleteOnce(ctx, pod, false)
@@ -167,7 +170,7 @@ func (r *Retest) waitGone(ctx context.Context, uid types.UID) error {
 		pod := r.live.canary.One()
 		switch {
 		case pod == nil:
-			return nil
+			return r.notForced(uid)
 		case pod.UID != uid:
 			return r.namesake(pod)
 		}
@@ -180,6 +183,24 @@ func (r *Retest) waitGone(ctx context.Context, uid types.UID) error {
 			return err
 		}
 	}
+}
+
+// notForced refuses where the old canary went from the API before its kubelet had
+// ended it: a deletion by force leaves its sandbox on the node, with the address.
+// A kubelet reports the end of every container before it lets a Pod go. uid is
+// that of the Pod, any where it is empty.
+func (r *Retest) notForced(uid types.UID) error {
+	last := r.live.canary.Deleted()
+	if last == nil || uid != "" && last.UID != uid {
+		return nil
+	}
+	for _, status := range slices.Concat(last.Status.InitContainerStatuses, last.Status.ContainerStatuses) {
+		if status.State.Running != nil {
+			return refusef("Pod %s (UID %s) went from the API while its container %s was running on node %s: somebody deleted it by force, and its address may still be held there; see that it is gone on the node (crictl pods --name %s), then run this again (%s)",
+				r.Canary, last.UID, status.Name, orNone(last.Spec.NodeName), r.Canary.Name, r.state)
+		}
+	}
+	return nil
 }
 
 // lastFrom keeps the judgement of a terminating canary as the last known state.
@@ -211,8 +232,8 @@ func (r *Retest) create(ctx context.Context) error {
 	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, AttemptAnnot, r.attempt.ID)
 	left := r.state
 	for {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
+		if err := r.ours(ctx); err != nil {
+			return err
 		}
 		r.live.config = nil // read again: the creation is what it must be true for
 		r.baseline = r.collect(ctx, "")

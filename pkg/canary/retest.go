@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -103,7 +104,8 @@ type Retest struct {
 	state    string // what an interruption leaves behind
 	last     verdict.Verdict
 	lastNote string
-	skew     time.Duration // how far the cluster's clock is ahead of this machine's
+	skew     time.Duration             // how far the cluster's clock is ahead of this machine's
+	renewed  atomic.Pointer[time.Time] // when the lock was renewed last, nil without one
 
 	earlier       []types.UID       // the Pods this attempt has waited for to be gone
 	uid           types.UID         // the Pod it has created

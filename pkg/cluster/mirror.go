@@ -41,6 +41,7 @@ type Mirror[T any] struct {
 	mu       sync.Mutex
 	synced   bool
 	lastErr  error
+	deleted  *T
 	watchNo  chan struct{} // closed once the server forbids to watch
 	watchOff sync.Once
 }
@@ -185,6 +186,14 @@ func (m *Mirror[T]) One() *T {
 	return nil
 }
 
+// Deleted is the object that a watch saw being deleted last, in its last state;
+// nil where none was, or where no watch was open in that moment.
+func (m *Mirror[T]) Deleted() *T {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.deleted
+}
+
 // Synced reports whether the server has answered at least once, so that an
 // empty Mirror means "none there".
 func (m *Mirror[T]) Synced() bool {
@@ -207,7 +216,14 @@ func (m *Mirror[T]) Add(object any) error { return m.apply(m.store.Add(object)) 
 func (m *Mirror[T]) Update(object any) error { return m.apply(m.store.Update(object)) }
 
 // Delete implements cache.ReflectorStore.
-func (m *Mirror[T]) Delete(object any) error { return m.apply(m.store.Delete(object)) }
+func (m *Mirror[T]) Delete(object any) error {
+	if item, ok := object.(*T); ok {
+		m.mu.Lock()
+		m.deleted = item
+		m.mu.Unlock()
+	}
+	return m.apply(m.store.Delete(object))
+}
 
 // Replace implements cache.ReflectorStore.
 func (m *Mirror[T]) Replace(objects []any, resourceVersion string) error {
