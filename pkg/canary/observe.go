@@ -208,9 +208,27 @@ func readConfig(ctx context.Context, clients *cluster.Clients, pod *corev1.Pod) 
 	return e
 }
 
+// lastReadWithin is how long what was read before the creation is asked for at the
+// end, where the server does not answer.
+const lastReadWithin = 10 * time.Second
+
+// readAgain reads the configuration at the end. What could be read before must be
+// read again: else nobody knows whether it changed.
+func (r *Retest) readAgain(ctx context.Context) *evidence.Evidence {
+	for until := r.now().Add(lastReadWithin); ; {
+		c := readConfig(ctx, r.Clients, r.manifest)
+		lost := slices.ContainsFunc([]evidence.Resource{evidence.Networks, evidence.ConfigMaps}, func(resource evidence.Resource) bool {
+			return r.baseline.Collected[resource] && !c.Collected[resource]
+		})
+		if !lost || !r.now().Before(until) || cluster.Pause(ctx, retryPause) != nil {
+			return c
+		}
+	}
+}
+
 // complete reads again, at the end, what is not watched.
 func (r *Retest) complete(ctx context.Context, e evidence.Evidence) evidence.Evidence {
-	c := readConfig(ctx, r.Clients, r.manifest)
+	c := r.readAgain(ctx)
 	e.Networks, e.ConfigMaps = c.Networks, c.ConfigMaps
 	for _, resource := range []evidence.Resource{evidence.Networks, evidence.ConfigMaps} {
 		e.Collected[resource] = c.Collected[resource]

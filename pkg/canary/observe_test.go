@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -134,6 +135,42 @@ func TestConfigurationThatMayNotBeReadIsNoChange(t *testing.T) {
 			t.Errorf("verdict %+v, fingerprint %+v", result.Verdict, result.Configuration)
 		}
 	})
+}
+
+// What could be read before the creation is read again at the end: a server that
+// is away for a moment is waited for, and without an answer there is no verdict.
+func TestConfigurationThatCannotBeReadAgain(t *testing.T) {
+	for name, test := range map[string]struct {
+		away    time.Duration
+		outcome verdict.Outcome
+		cause   verdict.Cause
+	}{
+		"for a moment": {5 * time.Second, verdict.Pass, verdict.OK},
+		"any more":     {time.Hour, verdict.Inconclusive, verdict.EvidenceIncomplete},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				var until atomic.Pointer[time.Time]
+				w.nads.PrependReactor("get", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+					at := until.Load()
+					return at != nil && time.Now().Before(*at), nil, serverError
+				})
+				passes := w.created
+				w.created = func(pod *corev1.Pod) {
+					// The end of a canary that passes is some seconds away.
+					time.AfterFunc(time.Second, func() { until.Store(new(time.Now().Add(4*time.Second + test.away))) })
+					passes(pod)
+				}
+				start := time.Now()
+				result, err := w.retest().Run(t.Context())
+				check(t, err)
+				if result.Verdict.Outcome != test.outcome || result.Verdict.Cause != test.cause {
+					t.Errorf("after %s: %+v\n%s", time.Since(start), result.Verdict, w.story())
+				}
+			})
+		})
+	}
 }
 
 // Watching is forbidden: the run polls, and comes to the same verdict.

@@ -35,7 +35,9 @@ type JudgeFlags struct {
 type JudgeOptions struct {
 	// Collect gives the evidence, from a file or the cluster.
 	Collect func(context.Context) (evidence.Evidence, error)
-	result  *resultPrinter
+	// Live: the evidence is the cluster's of now.
+	Live   bool
+	result *resultPrinter
 }
 
 func newCmdJudge(configFlags *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
@@ -45,7 +47,9 @@ func newCmdJudge(configFlags *genericclioptions.ConfigFlags, streams genericioop
 		Short: "Judge the canary that is there, or saved evidence",
 		Long: strings.TrimSpace(`
 Judge the canary that is there, or saved evidence, as it stands now. Nothing is
-waited for and nothing is changed.
+waited for and nothing is changed. Of a canary that is there, what waiting may
+still change is inconclusive (attempt-in-progress), and what its retest noted on
+it is heeded where the Pod itself says no more.
 
 Evidence is what a retest saves, or what kubectl prints: Pods, events, the
 DaemonSet and whatever else is at hand, as YAML or JSON. A folder is read whole.
@@ -103,6 +107,7 @@ func (f *JudgeFlags) toOptions(command *cobra.Command, streams genericiooptions.
 	if err != nil {
 		return nil, reachError(err)
 	}
+	o.Live = true
 	o.Collect = func(ctx context.Context) (evidence.Evidence, error) {
 		daemonSet, _, err := target.FindDaemonSet(ctx, clients.Apps, settings.DaemonSet)
 		// The canary can be judged without Multus in sight.
@@ -158,13 +163,30 @@ func read(path string, stdin io.Reader, options evidence.Options) (evidence.Evid
 	return evidence.Load(file, options)
 }
 
+// judge judges saved evidence as it stands. Of a canary that is there it heeds as
+// well what its retest noted on it, and what waiting may change is none yet.
+func (o *JudgeOptions) judge(e *evidence.Evidence) verdict.Verdict {
+	v := verdict.Decide(*e, e.CollectedAt)
+	pod := e.CanaryPod()
+	if !o.Live || pod == nil {
+		return v
+	}
+	// One that says nothing about this Pod is no record.
+	record, _ := canary.Recorded(pod)
+	v = canary.Weigh(pod, v, record)
+	if !v.Settled && v.Outcome != verdict.Inconclusive {
+		v = canary.Unfinished(v)
+	}
+	return v
+}
+
 // Run judges and prints the verdict.
 func (o *JudgeOptions) Run(ctx context.Context) error {
 	e, err := o.Collect(ctx)
 	if err != nil {
 		return reachError(err)
 	}
-	v := verdict.Decide(e, e.CollectedAt)
+	v := o.judge(&e)
 	document := report.Verdict(e.Canary, v)
 	if fingerprint := evidence.FingerprintOf(e); e.CanaryPod() != nil {
 		document.Status.Configuration = &fingerprint

@@ -197,6 +197,23 @@ func ConfigMapsOf(spec *corev1.PodSpec) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
+// Unseen names what is known in f and could not be looked at for newer, so that
+// whether it changed is not known.
+func (f Fingerprint) Unseen(newer Fingerprint) []string {
+	var unseen []string
+	for _, name := range slices.Sorted(maps.Keys(f.Networks)) {
+		if _, ok := newer.Networks[name]; !ok {
+			unseen = append(unseen, "NetworkAttachmentDefinition "+name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.ConfigMaps)) {
+		if _, ok := newer.ConfigMaps[name]; !ok {
+			unseen = append(unseen, "ConfigMap "+name)
+		}
+	}
+	return unseen
+}
+
 // Diff tells in plain sentences what changed from f to newer; empty where
 // nothing is known to have changed.
 func (f Fingerprint) Diff(newer Fingerprint) []string {

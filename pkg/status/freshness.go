@@ -59,7 +59,7 @@ func changedSince(e *evidence.Evidence, live verdict.Verdict, record *canary.Rec
 	if pod.DeletionTimestamp != nil {
 		return []string{"the canary is being deleted"}
 	}
-	if word := weigh(pod, live, record); word.Outcome != record.Outcome {
+	if word := canary.Weigh(pod, live, record); word.Outcome != record.Outcome {
 		return []string{fmt.Sprintf("the canary itself changed: %s (%s) was recorded, now it is %s (%s)", record.Outcome, record.Cause, word.Outcome, word.Cause)}
 	}
 	return nil

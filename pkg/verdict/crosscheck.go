@@ -13,7 +13,7 @@ import (
 func CrossCheck(v Verdict, before, after evidence.Fingerprint) Verdict {
 	changes := before.Diff(after)
 	if len(changes) == 0 {
-		return v
+		return unlessUnseen(v, before.Unseen(after))
 	}
 	for _, change := range changes {
 		v.Lines = append(v.Lines, Line{Source: "configuration", Text: change})
@@ -26,6 +26,19 @@ func CrossCheck(v Verdict, before, after evidence.Fingerprint) Verdict {
 		strings.Join(changes, "; ")
 	v.Outcome, v.Cause = Inconclusive, StaleAttempt
 	v.Next = "wait until nothing changes any more, then run the retest again"
+	return v
+}
+
+// unlessUnseen takes back a pass or a fail of which it is not known whether its
+// ground moved.
+func unlessUnseen(v Verdict, unseen []string) Verdict {
+	if len(unseen) == 0 || v.Outcome == Inconclusive {
+		return v
+	}
+	v.Message = "the result (" + string(v.Outcome) + ", " + string(v.Cause) + ") does not count, because at its end it could not be read whether this had changed: " +
+		strings.Join(unseen, ", ")
+	v.Outcome, v.Cause = Inconclusive, EvidenceIncomplete
+	v.Next = "see that the API server answers and that you may read them, then run the retest again"
 	return v
 }
 
