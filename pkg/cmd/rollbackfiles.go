@@ -1,7 +1,6 @@
 package cmd
 
 import (
-	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -12,8 +11,9 @@ import (
 )
 
 // readObjects names the objects of manifests, in their order. They are read as
-// they stand, without asking the server what kinds it knows. Namespaces are
-// left out: what else is in one is not looked at.
+// they stand, without asking the server what kinds it knows. Those of a kind that
+// a rollback does not delete, such as namespaces and what holds data, are left out
+// and named.
 func readObjects(getter genericclioptions.RESTClientGetter, files resource.FilenameOptions) (objects []rollback.Object, notes []string, err error) {
 	fallback, _, err := getter.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
@@ -29,34 +29,24 @@ func readObjects(getter genericclioptions.RESTClientGetter, files resource.Filen
 		if !ok {
 			return nil, nil, fmt.Errorf("%s holds %s, which is no single object", info.Source, describe(info))
 		}
-		if manifest.GetAPIVersion() == "v1" && manifest.GetKind() == "Namespace" {
-			notes = append(notes, "Namespace "+manifest.GetName()+" stays: a rollback deletes no namespace")
-			continue
-		}
 		if manifest.GetKind() == "CustomResourceDefinition" {
 			notes = append(notes, "CustomResourceDefinition "+manifest.GetName()+" is no consumer: a rollback deletes that of the networks alone, last, where its own rules say so")
 			continue
 		}
-		object, err := objectOf(manifest, fallback)
-		if err != nil {
-			return nil, nil, fmt.Errorf("%s: %w", info.Source, err)
+		if manifest.GetKind() == "" || manifest.GetName() == "" {
+			return nil, nil, fmt.Errorf("%s: an object without kind or metadata.name", info.Source)
 		}
-		objects = append(objects, object)
+		kind, err := rollback.ParseKind(manifest.GetKind())
+		if err != nil || kind.Group != manifest.GroupVersionKind().Group {
+			notes = append(notes, fmt.Sprintf("%s %s stays: a rollback deletes no object of its kind", manifest.GetKind(), manifest.GetName()))
+			continue
+		}
+		objects = append(objects, objectOf(kind, manifest, fallback))
 	}
 	return objects, notes, nil
 }
 
-func objectOf(manifest *unstructured.Unstructured, namespace string) (rollback.Object, error) {
-	kind, err := rollback.ParseKind(manifest.GetKind())
-	if err != nil {
-		return rollback.Object{}, err
-	}
-	if group := manifest.GroupVersionKind().Group; group != kind.Group {
-		return rollback.Object{}, fmt.Errorf("%s %s is of group %q: rollback deletes that kind of group %q alone", kind.Name, manifest.GetName(), group, kind.Group)
-	}
-	if manifest.GetName() == "" {
-		return rollback.Object{}, errors.New(kind.Name + " without metadata.name")
-	}
+func objectOf(kind rollback.Kind, manifest *unstructured.Unstructured, namespace string) rollback.Object {
 	object := rollback.Object{Kind: kind, Namespace: manifest.GetNamespace(), Name: manifest.GetName()}
 	switch {
 	case kind.ClusterWide:
@@ -64,5 +54,5 @@ func objectOf(manifest *unstructured.Unstructured, namespace string) (rollback.O
 	case object.Namespace == "":
 		object.Namespace = namespace
 	}
-	return object, nil
+	return object
 }

@@ -3,6 +3,7 @@ package rollback
 import (
 	"context"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -11,15 +12,15 @@ import (
 )
 
 // lock takes the canary's Lease: no retest and no other rollback runs at the
-// same time. Where the canary's namespace is gone, no retest can run, and the
-// Lease is taken beside the DaemonSet.
+// same time. Where the canary's namespace is gone or going, no retest can run, and
+// the Lease is taken beside the DaemonSet.
 func (r *Rollback) lock(ctx context.Context) (context.Context, func(remove bool), error) {
 	subject := r.Canary
 	hold := canary.Hold{
 		Clients: r.Clients.Clients, Canary: subject, Holder: r.Holder, Process: r.Process, Notify: r.Notify, Now: r.Now,
 	}
 	run, release, err := hold.Acquire(ctx)
-	if apierrors.IsNotFound(err) {
+	if apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		subject = evidence.Ref{Namespace: r.state.Ground.Namespace, Name: r.Canary.Name}
 		hold.Canary = subject
 		run, release, err = hold.Acquire(ctx)

@@ -48,8 +48,10 @@ func (r *Rollback) prepareUndo(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := r.admission(ctx, &state); err != nil {
-		return err
+	if r.DryRun != canary.DryRunClient {
+		if err := r.admission(ctx, &state); err != nil {
+			return err
+		}
 	}
 	state.LeftOut = nil // one node alone may get its conf back
 	state.setAside(r.Nodes)

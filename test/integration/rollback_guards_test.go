@@ -127,12 +127,16 @@ metadata: {name: proxy-2, namespace: `+s.Namespace+`}
 apiVersion: v1
 kind: Namespace
 metadata: {name: `+s.Namespace+`}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: proxy-key, namespace: `+s.Namespace+`}
 `)
 	s.rollback("--yes", "--also", "pod/"+s.Namespace+"/proxy-1").expectError(t, 5, "Pod "+s.Namespace+"/proxy-2")
 	s.checkUntouched()
 	out := s.rollback("--yes", "--also", "pod/"+s.Namespace+"/proxy-1", "-f", manifests)
 	document := out.expectResult(t, 0, "done")
-	out.said(t, "Namespace "+s.Namespace+" stays")
+	out.said(t, "Namespace "+s.Namespace+" stays", "Secret proxy-key stays")
 	var deleted []string
 	for _, step := range document.Status.Steps {
 		if step.Action == "delete" {
