@@ -3,6 +3,7 @@ package status
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -43,6 +44,10 @@ func definitionStatus(d *Data, n *NetworkRead) (v1alpha1.NetworkDefinition, []v1
 	definition.Found = new(true)
 	definition.UID, definition.Generation = n.Definition.UID, n.Definition.Generation
 	conf, err := multus.ParseNetConf(n.Definition.Spec.Config)
+	if errors.Is(err, multus.ErrNoConfig) {
+		definition.Lacks = []string{err.Error()}
+		return definition, []v1alpha1.StatusLine{line(v1alpha1.MarkWarn, "network", "%s: %s: Multus takes a file of that name from the node, which cannot be seen from here", name, err)}
+	}
 	if err != nil {
 		definition.Lacks = []string{err.Error()}
 		return definition, []v1alpha1.StatusLine{line(v1alpha1.MarkBad, "network", "%s cannot be used: %s", name, err)}
@@ -94,6 +99,11 @@ func lacks(d *Data, n *NetworkRead, conf multus.NetConf) []v1alpha1.StatusLine {
 		lack(v1alpha1.MarkBad, "its IPAM is static without addresses, and the canary asks for none")
 	case conf.IPAM.Type == "static" && asked && !conf.Capabilities["ips"]:
 		lack(v1alpha1.MarkWarn, "it has no capability ips: the address asked for reaches the static IPAM by CNI_ARGS alone")
+	}
+	for _, address := range conf.IPAM.Addresses {
+		if _, err := netip.ParsePrefix(address.Address); err != nil && conf.IPAM.Type == "static" {
+			lack(v1alpha1.MarkBad, "its static address %q is not in CIDR notation", address.Address)
+		}
 	}
 	if errs != nil {
 		lack(v1alpha1.MarkBad, "the address that the canary asks for is not valid: %s", errs)

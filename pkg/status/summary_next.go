@@ -198,7 +198,7 @@ func (n *next) canary() (v1alpha1.NextStep, bool) {
 		}
 		if c.RecordedVerdict != "" && n.rightMissing() {
 			return n.kubectl("ask for the rights that are missing above, or use another user; then look again",
-				"auth", "can-i", "--list", "-n", n.d.DaemonSet.Namespace), true
+				"auth", "can-i", "--list", "-n", n.rightsNamespace(c)), true
 		}
 	case v1alpha1.StateInconclusive:
 		if c.Cause == string(verdict.AttemptInProgress) && c.RecordedVerdict == "" {
@@ -208,6 +208,10 @@ func (n *next) canary() (v1alpha1.NextStep, bool) {
 	}
 	if step, ok := n.refused(c); ok {
 		return step, true
+	}
+	if held := n.finalizers(c); len(held) > 0 {
+		return n.kubectl("its deletion waits for finalizer "+strings.Join(held, ", ")+", whose controller must let it go; then run a retest",
+			"get", "pod", "-n", c.Namespace, c.Name, "-o", "yaml"), true
 	}
 	if c.DeletingAt != nil && c.Cause == string(verdict.TeardownBlocked) {
 		return n.kubectl(cmp.Or(c.Advice, "its node cannot tear it down; a retest would wait for that in vain"), "describe", "pod", "-n", c.Namespace, c.Name), true
@@ -236,6 +240,25 @@ func (n *next) refused(c *v1alpha1.CanaryStatus) (v1alpha1.NextStep, bool) {
 		}
 	}
 	return v1alpha1.NextStep{}, false
+}
+
+// rightsNamespace is where a right is missing: beside the DaemonSet, or beside the
+// canary.
+func (n *next) rightsNamespace(c *v1alpha1.CanaryStatus) string {
+	if slices.ContainsFunc(n.s.Unreadable, func(u v1alpha1.Unreadable) bool { return u.Section == v1alpha1.SectionMultus }) {
+		return n.d.DaemonSet.Namespace
+	}
+	return c.Namespace
+}
+
+// finalizers are what holds a canary that is being deleted.
+func (n *next) finalizers(c *v1alpha1.CanaryStatus) []string {
+	for i := range n.d.Canaries {
+		if pod := n.d.Canaries[i].Evidence.CanaryPod(); pod != nil && pod.UID == c.UID && pod.DeletionTimestamp != nil {
+			return pod.Finalizers
+		}
+	}
+	return nil
 }
 
 // rightMissing reports that something could not be read for want of a right.

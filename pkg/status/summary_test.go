@@ -227,7 +227,8 @@ func TestNetwork(t *testing.T) {
 		"complete":             {config: macvlan, subject: "network", mark: v1alpha1.MarkOK, text: "macvlan on enp1s0.50, mode bridge, IPAM static"},
 		"a list of plugins":    {config: `{"cniVersion":"1.0.0","name":"x","plugins":[` + macvlan + `]}`, subject: "network", mark: v1alpha1.MarkOK, text: "macvlan on enp1s0.50"},
 		"no JSON":              {config: `{`, subject: "network", mark: v1alpha1.MarkBad, text: "cannot be used"},
-		"empty":                {config: ``, subject: "network", mark: v1alpha1.MarkBad, text: "spec.config is empty"},
+		"empty":                {config: ``, subject: "network", mark: v1alpha1.MarkWarn, text: "spec.config is empty: Multus takes a file of that name"},
+		"no prefix is given":   {config: `{"cniVersion":"1.0.0","type":"macvlan","master":"x","ipam":{"type":"static","addresses":[{"address":"192.0.2.9"}]}}`, change: asking(`vlan50`), subject: "config", mark: v1alpha1.MarkBad, text: `static address "192.0.2.9" is not in CIDR notation`},
 		"no cniVersion":        {config: `{"type":"macvlan","master":"x","capabilities":{"ips":true},"ipam":{"type":"static"}}`, subject: "config", mark: v1alpha1.MarkWarn, text: "no cniVersion"},
 		"no master":            {config: `{"cniVersion":"1.0.0","type":"macvlan","capabilities":{"ips":true},"ipam":{"type":"static"}}`, subject: "config", mark: v1alpha1.MarkWarn, text: "no master"},
 		"no IPAM":              {config: `{"cniVersion":"1.0.0","type":"macvlan","master":"x"}`, subject: "config", mark: v1alpha1.MarkBad, text: "no IPAM: the address that the canary asks for is not set"},
@@ -278,6 +279,19 @@ func TestCanaryMissing(t *testing.T) {
 	s = Summarize(w.Data, now(), Settings{ClusterFlags: []string{"--context", "home"}}).Status
 	if s.State != v1alpha1.StateUnknown || s.Next.Command != "kubectl auth can-i get pods -n downloads --context home" {
 		t.Errorf("an unreadable canary is not a missing one: got %s, next %q", s.State, s.Next.Command)
+	}
+}
+
+// TestHeldCanary: no retest ends the waiting for a finalizer.
+func TestHeldCanary(t *testing.T) {
+	t.Parallel()
+	w := healthy(t)
+	w.change(func(p *corev1.Pod) {
+		p.DeletionTimestamp, p.Finalizers = new(ago(time.Minute)), []string{"example.com/hold"}
+	})
+	s := Summarize(w.Data, now(), Settings{}).Status
+	if s.Next.Command != "kubectl get pod -n downloads vlan50-canary -o yaml" || !strings.Contains(s.Next.Reason, "example.com/hold") {
+		t.Errorf("next is %q (%s)", s.Next.Command, s.Next.Reason)
 	}
 }
 
