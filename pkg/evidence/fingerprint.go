@@ -116,16 +116,27 @@ func (e *Evidence) ConfWritten(daemon *corev1.Pod, container string) (at time.Ti
 	return time.Time{}, false
 }
 
-// DaemonStatus gives the status of a daemon Pod's main container: its first
-// one, as Multus has but one. Nil where the kubelet has not reported it.
+// DaemonStatus gives the status of the container of a daemon Pod that runs Multus
+// (multus.DaemonContainer). Nil where the kubelet has not reported it.
 func DaemonStatus(daemon *corev1.Pod) *corev1.ContainerStatus {
+	container := multus.DaemonContainer(&daemon.Spec)
 	for i := range daemon.Status.ContainerStatuses {
 		cs := &daemon.Status.ContainerStatuses[i]
-		if len(daemon.Spec.Containers) == 0 || cs.Name == daemon.Spec.Containers[0].Name {
+		if container == nil || cs.Name == container.Name {
 			return cs
 		}
 	}
 	return nil
+}
+
+// PodReady reads a Pod's Ready condition.
+func PodReady(pod *corev1.Pod) bool {
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodReady {
+			return condition.Status == corev1.ConditionTrue
+		}
+	}
+	return false
 }
 
 func (f *Fingerprint) addNetworks(e *Evidence, pod *corev1.Pod) {

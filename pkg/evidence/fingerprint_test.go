@@ -125,3 +125,24 @@ func TestFingerprintDiff(t *testing.T) {
 		})
 	}
 }
+
+// A daemon Pod may have other containers before the one that runs Multus.
+func TestDaemonStatus(t *testing.T) {
+	status := func(name string) corev1.ContainerStatus { return corev1.ContainerStatus{Name: name} }
+	for name, row := range map[string]struct {
+		containers []corev1.Container
+		statuses   []corev1.ContainerStatus
+		want       string
+	}{
+		"one":                {[]corev1.Container{{Name: "daemon"}}, []corev1.ContainerStatus{status("daemon")}, "daemon"},
+		"a proxy before it":  {[]corev1.Container{{Name: "proxy"}, {Name: "kube-multus"}}, []corev1.ContainerStatus{status("proxy"), status("kube-multus")}, "kube-multus"},
+		"told by its image":  {[]corev1.Container{{Name: "proxy"}, {Name: "main", Image: "ghcr.io/x/multus-cni:v4"}}, []corev1.ContainerStatus{status("proxy"), status("main")}, "main"},
+		"not reported":       {[]corev1.Container{{Name: "kube-multus"}}, nil, ""},
+		"a Pod without spec": {nil, []corev1.ContainerStatus{status("x")}, "x"},
+	} {
+		got := DaemonStatus(&corev1.Pod{Spec: corev1.PodSpec{Containers: row.containers}, Status: corev1.PodStatus{ContainerStatuses: row.statuses}})
+		if got == nil && row.want != "" || got != nil && got.Name != row.want {
+			t.Errorf("%s: got %+v, want %q", name, got, row.want)
+		}
+	}
+}

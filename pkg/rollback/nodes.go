@@ -69,7 +69,7 @@ func (c *collector) visits(node *corev1.Node, daemon, tell bool) bool {
 func (c *collector) nodeState(node *corev1.Node, daemons []corev1.Pod) NodeState {
 	state := NodeState{
 		Name: node.Name, Daemon: len(daemons) > 0, Ready: isReady(node),
-		Serving: slices.ContainsFunc(daemons, func(p corev1.Pod) bool { return podReady(&p) && p.DeletionTimestamp == nil }),
+		Serving: slices.ContainsFunc(daemons, func(p corev1.Pod) bool { return evidence.PodReady(&p) && p.DeletionTimestamp == nil }),
 		Runtime: node.Status.NodeInfo.ContainerRuntimeVersion,
 		ConfDir: cmp.Or(c.ConfDir, c.state.ConfDir), BinDir: cmp.Or(c.BinDir, c.state.BinDir), KnownDirs: KnownConfDirs(node), Image: c.state.Ground.Image,
 	}

@@ -55,7 +55,7 @@ func judgeProbe(s scene, image string) probed {
 	if by := byMultus(s.pod, s.events); by != "" {
 		return probed{multus: true, reason: "Multus still makes the sandboxes (" + by + ")"}
 	}
-	if podReady(s.pod) {
+	if evidence.PodReady(s.pod) {
 		return probed{ready: true}
 	}
 	t := podTrouble(s)
@@ -121,10 +121,4 @@ func byMultus(pod *corev1.Pod, events []*corev1.Event) string {
 		}
 	}
 	return ""
-}
-
-func podReady(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
 }

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/vlan50/kubectl-vlan50/pkg/evidence"
 	"github.com/vlan50/kubectl-vlan50/pkg/multus"
 	"github.com/vlan50/kubectl-vlan50/pkg/verdict"
 )
@@ -100,16 +101,10 @@ func undecided(pod *corev1.Pod, log DaemonLog, current bool, now time.Time, sett
 	return Attach{Ready: true, By: BySettle, Message: fmt.Sprintf("daemon Pod %s has been Ready for %s; whether it has written its CNI conf is not known: %s", pod.Name, settle, why)}
 }
 
-// runningContainer is the daemon's container: the first of a Multus Pod.
+// runningContainer is the daemon's container, where it runs.
 func runningContainer(pod *corev1.Pod) (corev1.ContainerStatus, bool) {
-	name := ""
-	if len(pod.Spec.Containers) > 0 {
-		name = pod.Spec.Containers[0].Name
-	}
-	for _, status := range pod.Status.ContainerStatuses {
-		if status.Name == name && status.State.Running != nil {
-			return status, true
-		}
+	if status := evidence.DaemonStatus(pod); status != nil && status.State.Running != nil {
+		return *status, true
 	}
 	return corev1.ContainerStatus{}, false
 }

@@ -96,15 +96,6 @@ func firstLine(message string) string {
 	return ": " + line
 }
 
-func podReady(pod *corev1.Pod) bool {
-	for _, condition := range pod.Status.Conditions {
-		if condition.Type == corev1.PodReady {
-			return condition.Status == corev1.ConditionTrue
-		}
-	}
-	return false
-}
-
 // podDoing is why a Pod is not Ready, in a word or two.
 func podDoing(pod *corev1.Pod) string {
 	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {

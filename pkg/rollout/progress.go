@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/vlan50/kubectl-vlan50/pkg/evidence"
 	"github.com/vlan50/kubectl-vlan50/pkg/verdict"
 )
 
@@ -177,7 +178,7 @@ func (o Observation) onDelete(state State) State {
 
 func notReady(o Observation) (State, bool) {
 	for _, pod := range o.onNode() {
-		if !podReady(pod) {
+		if !evidence.PodReady(pod) {
 			return State{
 				Phase: Waiting, Cause: verdict.RolloutInProgress,
 				Message: fmt.Sprintf("daemon Pod %s is not Ready (%s)", pod.Name, podDoing(pod)),

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net/url"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -95,7 +94,7 @@ func (r *reader) nodes() error {
 	others := 0
 	for i := range r.data.Shared.Pods {
 		pod := &r.data.Shared.Pods[i]
-		if !podReady(pod) && others < manyNodes && pod.Spec.NodeName != "" && !names[pod.Spec.NodeName] {
+		if !evidence.PodReady(pod) && others < manyNodes && pod.Spec.NodeName != "" && !names[pod.Spec.NodeName] {
 			names[pod.Spec.NodeName] = true
 			others++
 		}
@@ -149,13 +148,4 @@ func (r *reader) crd() error {
 	}
 	r.data.CRD.Object = object
 	return nil
-}
-
-func podReady(pod *corev1.Pod) bool {
-	for _, condition := range pod.Status.Conditions {
-		if condition.Type == corev1.PodReady {
-			return condition.Status == corev1.ConditionTrue
-		}
-	}
-	return false
 }

@@ -218,7 +218,7 @@ func compareBool(a, b bool) int {
 func daemonRow(d *Data, pod *corev1.Pod, now time.Time, settle time.Duration) v1alpha1.MultusNode {
 	row := v1alpha1.MultusNode{
 		Node: pod.Spec.NodeName, Pod: pod.Name, UID: pod.UID, CreatedAt: pod.CreationTimestamp,
-		Revision: pod.Labels[appsv1.ControllerRevisionHashLabelKey], Ready: podReady(pod),
+		Revision: pod.Labels[appsv1.ControllerRevisionHashLabelKey], Ready: evidence.PodReady(pod),
 	}
 	if status := evidence.DaemonStatus(pod); status != nil {
 		row.Restarts, row.LastRestart = restarts(status)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/vlan50/kubectl-vlan50/pkg/api/v1alpha1"
 	"github.com/vlan50/kubectl-vlan50/pkg/evidence"
+	"github.com/vlan50/kubectl-vlan50/pkg/multus"
 	"github.com/vlan50/kubectl-vlan50/pkg/rollout"
 	"github.com/vlan50/kubectl-vlan50/pkg/verdict"
 )
@@ -175,7 +176,7 @@ func (n *next) failing(pods []*corev1.Pod) string {
 			}
 		}
 	}
-	return n.d.Shared.MultusDaemonSet().Spec.Template.Spec.Containers[0].Name
+	return multus.DaemonContainer(&n.d.Shared.MultusDaemonSet().Spec.Template.Spec).Name
 }
 
 // canary is what the canary in the state of the site needs.
