@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -141,5 +142,15 @@ func TestVerdictSaysWhatWasAttachedOnlyWhereShown(t *testing.T) {
 	got = Decide(build(attached(), guardSays("no reply from 198.51.100.1")), now)
 	if got.Interface != ifName || got.Network != "lab/storage" || got.Node != testNode {
 		t.Errorf("the verdict says %q %q %q", got.Network, got.Interface, got.Node)
+	}
+}
+
+// A pass says what it does not prove.
+func TestPassWithoutAGuard(t *testing.T) {
+	got := Decide(build(attached(), done(), canary(func(p *corev1.Pod) {
+		p.Spec.InitContainers, p.Status.InitContainerStatuses = nil, nil
+	})), start.Add(2*time.Minute))
+	if got.Outcome != Pass || !strings.Contains(got.Message, "no guard (init container) has tested") {
+		t.Errorf("%s/%s: %s", got.Outcome, got.Cause, got.Message)
 	}
 }

@@ -57,7 +57,11 @@ func (s *scene) passed(p proof, lines []Line) *finding {
 	if s.ev.failures > 0 && len(s.ev.sandbox) > 0 {
 		f.lines = append(f.lines, eventLine(s.ev.sandbox[len(s.ev.sandbox)-1]))
 	}
-	f.message = fmt.Sprintf("%s is attached to %s, and its guard and containers did well", s.who(), s.wantedText())
+	did := "its guard and containers did well"
+	if len(s.pod.Spec.InitContainers) == 0 {
+		did = "its containers did well; no guard (init container) has tested the network from inside"
+	}
+	f.message = fmt.Sprintf("%s is attached to %s, and %s", s.who(), s.wantedText(), did)
 	return f
 }
 

@@ -263,7 +263,7 @@ func noPods(ctx context.Context, t *testing.T, l *lab.Lab) {
 	}
 }
 
-// running is a rollback that goes on while the test acts.
+// running is a run of the tool that goes on while the test acts.
 type running struct {
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
@@ -278,7 +278,13 @@ type running struct {
 // begin starts a rollback.
 func begin(ctx context.Context, t *testing.T, l *lab.Lab, home string, args ...string) *running {
 	t.Helper()
-	cmd := toolCommand(ctx, t, l, home, append([]string{"rollback", "--output", "json", "--yes"}, args...)...)
+	return startTool(ctx, t, l, home, append([]string{"rollback", "--output", "json", "--yes"}, args...)...)
+}
+
+// startTool starts the tool, and reads what it says.
+func startTool(ctx context.Context, t *testing.T, l *lab.Lab, home string, args ...string) *running {
+	t.Helper()
+	cmd := toolCommand(ctx, t, l, home, args...)
 	stderr, err := cmd.StderrPipe()
 	must(t, err)
 	stdin, err := cmd.StdinPipe()
