@@ -42,7 +42,7 @@ Print or install shell completion.
 "completion kubectl" is for use as a plugin: kubectl completes a plugin by an
 executable named ` + completeName + ` on PATH, whatever the shell. The other
 forms are for a binary that is called by its own name.`),
-		Example: strings.TrimSpace(`
+		Example: example(`
   # Complete "kubectl vlan50 ..." wherever kubectl itself is completed
   kubectl vlan50 completion kubectl --install ~/.local/bin
 

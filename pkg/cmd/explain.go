@@ -20,7 +20,7 @@ func newCmdExplain(streams genericiooptions.IOStreams) *cobra.Command {
 Tell what a cause means and what to do, or list all causes. Needs no cluster.
 
 The same texts stand in docs/causes.md.`),
-		Example: strings.TrimSpace(`
+		Example: example(`
   # All causes
   kubectl vlan50 explain
 

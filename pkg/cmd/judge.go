@@ -56,7 +56,7 @@ DaemonSet and whatever else is at hand, as YAML or JSON. A folder is read whole.
 A kind that the evidence has no object of counts as not looked at.
 
 ` + exitCodeHelp()),
-		Example: strings.TrimSpace(`
+		Example: example(`
   # The canary that is there
   kubectl vlan50 canary judge
 

@@ -127,3 +127,6 @@ func width(file *os.File) int {
 	}
 	return columns
 }
+
+// example keeps the indentation of the first line too.
+func example(text string) string { return strings.Trim(text, "\n") }

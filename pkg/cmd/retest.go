@@ -63,7 +63,7 @@ and no other Pod asks for its address. A run that was interrupted is taken up by
 running the same command again.
 
 ` + exitCodeHelp()),
-		Example: strings.TrimSpace(`
+		Example: example(`
   # Retest the canary that is there
   kubectl vlan50 canary retest
 

@@ -63,7 +63,7 @@ by running the same command again. What is deleted is saved on this machine
 first. --undo puts the kept conf back on the nodes.
 
 ` + exitCodeHelp()),
-		Example: strings.TrimSpace(`
+		Example: example(`
   # What would be done, with the server's word on it
   kubectl vlan50 rollback --dry-run=server
 

@@ -28,7 +28,7 @@ Nothing is changed. To look at a node's CNI conf dir a short-lived Pod is run
 there that sees that folder alone, read-only; --node-access=manual does without.
 It ends with 0 whenever the state could be read, clean or not: ask "-o json" for
 status.clean.`),
-		Example: strings.TrimSpace(`
+		Example: example(`
   # What is left, on every node
   kubectl vlan50 rollback status
 

@@ -71,7 +71,7 @@ Plain status exits 0 when it could look. With --exit-code the state decides:
 changed since, 4 for everything in between.
 
 ` + exitCodeHelp()),
-		Example: strings.TrimSpace(`
+		Example: example(`
   # One look
   kubectl vlan50 status
 

@@ -47,7 +47,7 @@ func newCmdVersion(config *genericclioptions.ConfigFlags, streams genericiooptio
 	command := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of this tool, and of the server with --server",
-		Example: strings.TrimSpace(`
+		Example: example(`
   # This tool; needs no cluster
   kubectl vlan50 version
 
