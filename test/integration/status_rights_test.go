@@ -89,6 +89,34 @@ func TestStatusWithPartialRights(t *testing.T) {
 	}
 }
 
+// TestStatusWithThePublishedRights: config/rbac/status.yaml is enough for status,
+// also when it watches, and for the judge.
+func TestStatusWithThePublishedRights(t *testing.T) {
+	t.Parallel()
+	installApplications(t)
+	s := newStatusSite(t, "published", scriptednode.Options{Plan: scriptednode.Plan{scriptednode.GuardFailed(1, "no reply"), scriptednode.Pass()}})
+	s.retest("-f", s.manifest).expect(t, 3, "fail", "guard-failed")
+	administrator := s.kubeconfig
+	s.asUser("onlooker", s.publishedIn("status.yaml"))
+	onlooker := s.kubeconfig
+	for _, state := range []struct {
+		code           int
+		verdict, cause string
+	}{{3, "fail", "guard-failed"}, {0, "pass", "ok"}} {
+		out := s.run("status", "-o", "json")
+		if document := out.status(t); document.Status.Canaries[0].Verdict != state.verdict || len(document.Status.Unreadable) > 0 || out.stderr != "" {
+			t.Errorf("verdict %s, gaps %+v, stderr %q", document.Status.Canaries[0].Verdict, document.Status.Unreadable, out.stderr)
+		}
+		s.run("canary", "judge", "-o", "json").expect(t, state.code, state.verdict, state.cause)
+		s.kubeconfig = administrator
+		s.retest().expect(t, 0, "pass", "ok")
+		s.kubeconfig = onlooker
+	}
+	if out := s.run("status", "--until", "fresh-pass", "--timeout", "20s"); out.code != 0 || out.stderr != "" {
+		t.Errorf("watching: exit code %d, %q", out.code, out.stderr)
+	}
+}
+
 // TestStatusWithoutTheCanarysLogs: what a failed guard said may be unknown, and
 // then the right that is missing is named.
 func TestStatusWithoutTheCanarysLogs(t *testing.T) {
