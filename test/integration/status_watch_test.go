@@ -144,7 +144,7 @@ func TestStatusWatchWithoutNews(t *testing.T) {
 			shown("PROVEN")
 			server.Kill()
 			shown("NO NEWS since")
-		}, "status", "--watch", "--timeout", "12s")
+		}, "status", "--watch", "--timeout", "25s")
 		_, left, _ := strings.Cut(screen, "\x1b[?1049l")
 		if code != 1 || !strings.HasPrefix(strings.TrimSpace(left), "NO NEWS since") {
 			t.Errorf("exit code %d, left behind: %q", code, left)
