@@ -138,6 +138,8 @@ func rollbackNodeState(n rollback.NodeStatus) string {
 	switch {
 	case !n.Looked:
 		return rolledUnknown
+	case len(n.Finding.Multus) == 0 && n.Finding.Problem != "":
+		return rolledUnknown // whether Pods can start there is not known
 	case len(n.Finding.Multus) == 0:
 		return rolledClean
 	case n.Serving:

@@ -92,16 +92,20 @@ var safeName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,100}$`)
 func Find(dir ConfDir) Finding {
 	var finding Finding
 	var rest []Conf
+	stranger := ""
 	for _, conf := range Confs(dir.Files) {
 		switch named := slices.Contains(multusNames(), conf.Name); {
 		case isMultusType(conf.Type), named && conf.Kind == RegularFile && conf.Size == 0:
 			finding.Multus = append(finding.Multus, conf)
 		case named:
-			finding.Problem, finding.Foreign = foreign(dir, conf), true
-			return finding
+			stranger = foreign(dir, conf)
 		default:
 			rest = append(rest, conf)
 		}
+	}
+	if stranger != "" {
+		finding.Problem, finding.Foreign = stranger, true
+		return finding
 	}
 	for _, conf := range finding.Multus {
 		if !safeName.MatchString(conf.Name) {

@@ -3,6 +3,7 @@ package rollback
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -43,45 +44,61 @@ func (c *collector) daemonSet(ctx context.Context) error {
 }
 
 // adopt goes on with the DaemonSet of a run that was killed: the default one is
-// not there, and objects are marked that went with another.
+// not there, and objects are marked that went with another. A mark is only a word,
+// and who may write in some namespace may write one: only those beside the default
+// DaemonSet are believed, others are told of.
 func (c *collector) adopt(ctx context.Context) error {
 	if c.DaemonSetNamed {
 		return nil
 	}
 	for _, kind := range []string{"ServiceAccount", "ConfigMap"} {
-		ref, err := c.marked(ctx, kindNamed(kind))
+		marked, err := c.marked(ctx, kindNamed(kind))
 		if err != nil {
 			return err
 		}
-		if ref.Name != "" && ref != c.DaemonSet {
-			// A mark is only a word: a DaemonSet that is there was not deleted.
-			_, err := c.Clients.Metadata.Resource(kindNamed("DaemonSet").GVR()).Namespace(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
-			if err == nil {
-				continue
-			}
-			if !apierrors.IsNotFound(err) {
+		for _, object := range marked {
+			adopted, err := c.adoptFrom(ctx, object)
+			if adopted || err != nil {
 				return err
 			}
-			c.state.DaemonSet = ref
-			c.state.Notes = append(c.state.Notes, fmt.Sprintf("going on with the rollback of DaemonSet %s, which an earlier run has deleted", ref))
-			return nil
 		}
 	}
 	return nil
 }
 
-// marked is the DaemonSet that the mark on an object of a kind names.
-func (c *collector) marked(ctx context.Context, kind Kind) (ref evidence.Ref, err error) {
-	err = each(ctx, c.Clients.Metadata.Resource(kind.GVR()).List, func(list *metav1.PartialObjectMetadataList) error {
-		for i := range list.Items {
-			name, ok := strings.CutPrefix(list.Items[i].Annotations[MarkAnnot], "daemonset ")
-			if namespace, name, both := strings.Cut(name, "/"); ok && both && ref.Name == "" {
-				ref = evidence.Ref{Namespace: namespace, Name: name}
-			}
-		}
-		return nil
-	})
-	return ref, err
+func (c *collector) adoptFrom(ctx context.Context, object Object) (adopted bool, err error) {
+	ref := markedDaemonSet(object)
+	switch {
+	case ref == c.DaemonSet:
+		return false, nil
+	case object.Namespace != c.DaemonSet.Namespace || ref.Namespace != c.DaemonSet.Namespace:
+		c.state.Notes = append(c.state.Notes, fmt.Sprintf("%s is marked to go with DaemonSet %s: where an earlier rollback of that was cut short, --daemonset %s goes on with it", object, ref, ref))
+		return false, nil
+	}
+	// A DaemonSet that is there was not deleted.
+	_, err = c.Clients.Metadata.Resource(kindNamed("DaemonSet").GVR()).Namespace(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+	if err == nil || !apierrors.IsNotFound(err) {
+		return false, err
+	}
+	c.state.DaemonSet = ref
+	c.state.Notes = append(c.state.Notes, fmt.Sprintf("going on with the rollback of DaemonSet %s, which an earlier run has deleted", ref))
+	return true, nil
+}
+
+// marked are the objects of a kind that are marked to go with a DaemonSet.
+func (c *collector) marked(ctx context.Context, kind Kind) ([]Object, error) {
+	all, err := c.metaOf(ctx, kind, metav1.NamespaceAll)
+	return slices.DeleteFunc(all, func(o Object) bool { return markedDaemonSet(o).Name == "" }), err
+}
+
+// markedDaemonSet is the DaemonSet that an object's mark names.
+func markedDaemonSet(o Object) evidence.Ref {
+	name, ok := strings.CutPrefix(o.Annotations[MarkAnnot], "daemonset ")
+	namespace, name, both := strings.Cut(name, "/")
+	if !ok || !both {
+		return evidence.Ref{}
+	}
+	return evidence.Ref{Namespace: namespace, Name: name}
 }
 
 // helmNote tells of a release that would still be listed as installed.

@@ -1,6 +1,7 @@
 package rollback
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -34,7 +35,7 @@ func (r *Rollback) mark(ctx context.Context) (string, error) {
 			continue
 		}
 		mark := r.markOf(object)
-		if object.Annotations[MarkAnnot] == mark[MarkAnnot] {
+		if noted := func(key, value string) bool { return object.Annotations[key] == value }; all(mark, noted) {
 			continue
 		}
 		if err := r.markOne(ctx, object, mark); err != nil {
@@ -53,13 +54,28 @@ func (r *Rollback) markOf(object Object) map[string]string {
 	}
 	mark := map[string]string{MarkAnnot: "daemonset " + r.state.DaemonSet.String()}
 	if slices.ContainsFunc(r.state.Support, object.same) {
-		for annotation, dir := range map[string]string{ConfDirAnnot: r.state.ConfDir, BinDirAnnot: r.state.BinDir} {
+		for annotation, dir := range map[string]string{
+			ConfDirAnnot: cmp.Or(r.ConfDir, r.state.ConfDir), BinDirAnnot: cmp.Or(r.BinDir, r.state.BinDir),
+		} {
 			if PlainDir(dir) {
 				mark[annotation] = dir
 			}
 		}
+		if r.state.DaemonSetObject != nil {
+			mark[NodeImageAnnot] = r.state.Ground.Image
+		}
 	}
 	return mark
+}
+
+// all reports whether something is true of each entry.
+func all(entries map[string]string, is func(key, value string) bool) bool {
+	for key, value := range entries {
+		if !is(key, value) {
+			return false
+		}
+	}
+	return true
 }
 
 func (r *Rollback) markOne(ctx context.Context, object Object, mark map[string]string) error {
@@ -124,7 +140,7 @@ func (r *Rollback) deleteStep(ctx context.Context, object Object) (string, error
 					return "", err
 				}
 			}
-			if err = r.deleteOnce(ctx, object, false); err == nil {
+			if err = r.deleteOnce(ctx, object, live.GetResourceVersion(), false); err == nil {
 				return r.waitGone(ctx, object)
 			}
 			if cluster.Answered(err) && !passing(err) {
@@ -149,12 +165,16 @@ func passing(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsTooManyRequests(err) || apierrors.IsNotFound(err)
 }
 
-// deleteOnce asks for the graceful deletion of one UID. A workload goes after
-// its Pods, so that it stays in sight until they are gone.
-func (r *Rollback) deleteOnce(ctx context.Context, object Object, dryRun bool) error {
+// deleteOnce asks for the graceful deletion of one UID, where a version is given
+// as it was saved. A workload goes after its Pods, so that it stays in sight until
+// they are gone.
+func (r *Rollback) deleteOnce(ctx context.Context, object Object, version string, dryRun bool) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
 	defer cancel()
 	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: new(object.UID)}}
+	if version != "" {
+		options.Preconditions.ResourceVersion = &version
+	}
 	if object.Kind.Workload {
 		options.PropagationPolicy = ptr.To(metav1.DeletePropagationForeground)
 	}

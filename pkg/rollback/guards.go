@@ -194,8 +194,8 @@ func confGuard(s State) Guard {
 		switch {
 		case !node.Looked:
 			dark = append(dark, node.Name)
-		case finding.Problem != "" && (finding.Foreign || !finding.Clean() || node.Daemon):
-			bad = append(bad, "node "+node.Name+": "+finding.Problem)
+		case node.stops() != "":
+			bad = append(bad, "node "+node.Name+": "+node.stops())
 		case finding.Primary != nil:
 			good = append(good, fmt.Sprintf("%s (%s, type %s)", node.Name, finding.Primary.Name, finding.Primary.Type))
 		}

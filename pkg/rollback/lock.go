@@ -15,7 +15,7 @@ import (
 // same time. Where the canary's namespace is gone or going, no retest can run, and
 // the Lease is taken beside the DaemonSet.
 func (r *Rollback) lock(ctx context.Context) (context.Context, func(remove bool), error) {
-	subject := r.Canary
+	subject := evidence.Ref{Namespace: r.state.LockNamespace, Name: r.Canary.Name}
 	hold := canary.Hold{
 		Clients: r.Clients.Clients, Canary: subject, Holder: r.Holder, Process: r.Process, Notify: r.Notify, Now: r.Now,
 	}

@@ -172,11 +172,14 @@ func (r *Rollback) lookAround(ctx context.Context) error {
 func (r *Rollback) lookAt(ctx context.Context, n *NodeState) error {
 	if n.ConfDir != "" {
 		dir, err := r.look(ctx, *n, n.ConfDir)
-		if err != nil {
+		if err == nil {
+			n.Dir, n.Looked = dir, true
+			return nil
+		}
+		// What the DaemonSet tells holds for the nodes that it serves.
+		if !errors.Is(err, errNoFolder) || r.ConfDir != "" || n.Daemon || n.Looked {
 			return err
 		}
-		n.Dir, n.Looked = dir, true
-		return nil
 	}
 	// Of the known places one that Multus has been in is the one; else the first
 	// with a conf, as they are ordered by the node's distribution. Confs alone tell
@@ -197,9 +200,13 @@ func (r *Rollback) lookAt(ctx context.Context, n *NodeState) error {
 			break
 		}
 	}
-	n.ConfDir = where
 	if !n.Looked {
 		return fmt.Errorf("none of the known CNI conf dirs is there (%s): name it with --cni-conf-dir", join(n.KnownDirs))
+	}
+	n.ConfDir = where
+	if best < traces && n.Finding().Primary == nil {
+		n.Looked = false
+		return fmt.Errorf("none of the known CNI conf dirs (%s) has a conf that starts Pods, so that the node has another one: name it with --cni-conf-dir", join(n.KnownDirs))
 	}
 	return nil
 }

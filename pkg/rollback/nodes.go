@@ -34,8 +34,7 @@ func (c *collector) nodes(ctx context.Context) error {
 	if err := c.ground(ctx); err != nil {
 		return err
 	}
-	tell := c.set != nil && c.set.DeletionTimestamp == nil &&
-		slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.Spec.NodeName != "" })
+	tell := c.set != nil && c.set.DeletionTimestamp == nil && complete(c.set, pods)
 	for i := range all {
 		node := &all[i]
 		here := slices.DeleteFunc(slices.Clone(pods), func(p corev1.Pod) bool { return p.Spec.NodeName != node.Name })
@@ -56,6 +55,18 @@ func (c *collector) nodes(ctx context.Context) error {
 	return nil
 }
 
+// complete reports whether the daemon Pods tell all nodes on which Multus is: one
+// that waits for another Pod may have its conf all the same.
+func complete(set *appsv1.DaemonSet, pods []corev1.Pod) bool {
+	nodes := map[string]bool{}
+	for i := range pods {
+		if name := pods[i].Spec.NodeName; name != "" {
+			nodes[name] = true
+		}
+	}
+	return len(nodes) > 0 && len(nodes) >= int(set.Status.DesiredNumberScheduled)
+}
+
 func (c *collector) visits(node *corev1.Node, daemon, tell bool) bool {
 	switch {
 	case len(c.Nodes) > 0:
@@ -73,7 +84,7 @@ func (c *collector) nodeState(node *corev1.Node, daemons []corev1.Pod) NodeState
 		Runtime: node.Status.NodeInfo.ContainerRuntimeVersion,
 		ConfDir: cmp.Or(c.ConfDir, c.state.ConfDir), BinDir: cmp.Or(c.BinDir, c.state.BinDir), KnownDirs: KnownConfDirs(node), Image: c.state.Ground.Image,
 	}
-	if c.NodeImage == "" && c.set == nil {
+	if c.NodeImage == "" && c.set == nil && c.markedImage == "" {
 		if image := multusImage(node); image != "" {
 			state.Image = image
 		}
@@ -81,12 +92,16 @@ func (c *collector) nodeState(node *corev1.Node, daemons []corev1.Pod) NodeState
 	return state
 }
 
+// upstreamImage is where the thick Multus image comes from.
+const upstreamImage = "ghcr.io/k8snetworkplumbingwg/multus-cni:"
+
 // multusImage is the thick Multus image that a node still has though no
-// DaemonSet names it any more.
+// DaemonSet names it any more. What else is on a node was brought there by
+// whoever may start a Pod, and must not run with its folders.
 func multusImage(node *corev1.Node) string {
 	for _, image := range node.Status.Images {
 		for _, name := range image.Names {
-			if strings.Contains(name, "multus") && strings.Contains(name, "thick") {
+			if strings.HasPrefix(name, upstreamImage) && strings.HasSuffix(name, "-thick") {
 				return name
 			}
 		}
@@ -111,18 +126,24 @@ func (c *collector) ground(ctx context.Context) error {
 			ground.PullSecrets = c.set.Spec.Template.Spec.ImagePullSecrets
 		}
 	} else {
-		c.markedDirs()
+		c.readMarks()
+		ground.Image = cmp.Or(ground.Image, c.markedImage)
 	}
 	if ground.Image == "" {
 		ground.Image = DefaultNodeImage
 	}
 	c.state.Ground = ground
+	c.state.LockNamespace = c.Canary.Namespace
+	namespace, err := c.Clients.Metadata.Resource(corev1.SchemeGroupVersion.WithResource("namespaces")).Get(ctx, c.Canary.Namespace, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || err == nil && namespace.DeletionTimestamp != nil {
+		c.state.LockNamespace = ground.Namespace
+	}
 	return nil
 }
 
-// markedDirs are the folders of a DaemonSet that an earlier run has deleted, as
-// it noted them on what is still there.
-func (c *collector) markedDirs() {
+// readMarks reads what a DaemonSet told that an earlier run has deleted, as it
+// noted it on what stood beside it.
+func (c *collector) readMarks() {
 	for _, object := range c.state.Support {
 		if object.Annotations[MarkAnnot] != c.daemonMark() {
 			continue
@@ -133,6 +154,7 @@ func (c *collector) markedDirs() {
 		if dir := object.Annotations[BinDirAnnot]; PlainDir(dir) {
 			c.state.BinDir = dir
 		}
+		c.markedImage = cmp.Or(c.markedImage, object.Annotations[NodeImageAnnot])
 	}
 }
 

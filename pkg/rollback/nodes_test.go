@@ -3,7 +3,13 @@ package rollback
 import (
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metadatafake "k8s.io/client-go/metadata/fake"
+
+	"github.com/vlan50/kubectl-vlan50/pkg/cluster"
+	"github.com/vlan50/kubectl-vlan50/pkg/evidence"
 )
 
 // A node that lacks nothing but a CNI conf can be reached, and is mended.
@@ -51,5 +57,82 @@ func TestWorthOf(t *testing.T) {
 		if got := worthOf(row.dir); got != row.want {
 			t.Errorf("%s: %d, want %d", name, got, row.want)
 		}
+	}
+}
+
+// A daemon Pod that waits for its node tells that the others are not all.
+func TestComplete(t *testing.T) {
+	t.Parallel()
+	on := func(name string) corev1.Pod { return corev1.Pod{Spec: corev1.PodSpec{NodeName: name}} }
+	for name, row := range map[string]struct {
+		desired int32
+		pods    []corev1.Pod
+		want    bool
+	}{
+		"one of one":            {1, []corev1.Pod{on("a")}, true},
+		"one of two":            {2, []corev1.Pod{on("a"), on("")}, false},
+		"two Pods of one node":  {2, []corev1.Pod{on("a"), on("a")}, false},
+		"more than are desired": {1, []corev1.Pod{on("a"), on("b")}, true},
+		"none":                  {0, nil, false},
+	} {
+		set := &appsv1.DaemonSet{Status: appsv1.DaemonSetStatus{DesiredNumberScheduled: row.desired}}
+		if got := complete(set, row.pods); got != row.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// Anybody who may start a Pod may bring an image to a node.
+func TestImageOnTheNode(t *testing.T) {
+	t.Parallel()
+	const upstream = "ghcr.io/k8snetworkplumbingwg/multus-cni:v4.2.1-thick"
+	for _, row := range []struct {
+		names []string
+		want  string
+	}{
+		{[]string{"ghcr.io/k8snetworkplumbingwg/multus-cni@sha256:00", upstream}, upstream},
+		{[]string{"evil.example/multus-thick:1", "evil.example/ghcr.io/k8snetworkplumbingwg/multus-cni:v4-thick"}, ""},
+		{[]string{"ghcr.io/k8snetworkplumbingwg/multus-cni:v4.2.1"}, ""}, // thin: it has no shell
+	} {
+		node := &corev1.Node{Status: corev1.NodeStatus{Images: []corev1.ContainerImage{{Names: row.names}}}}
+		if got := multusImage(node); got != row.want {
+			t.Errorf("%v: %q", row.names, got)
+		}
+	}
+}
+
+// A mark is only a word: one from elsewhere is told of, and not believed.
+func TestMarksOfOthers(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		in, names string
+		adopted   bool
+		noted     bool
+	}{
+		"beside the default DaemonSet":              {"kube-system", "kube-system/other", true, true},
+		"in another namespace":                      {"tenant", "tenant/ds", false, true},
+		"in another namespace, for the default's":   {"tenant", "kube-system/other", false, true},
+		"beside the default, for another namespace": {"kube-system", "tenant/ds", false, true},
+		"of the default DaemonSet itself":           {"kube-system", "kube-system/kube-multus-ds", false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			scheme := metadatafake.NewTestScheme()
+			must(t, metav1.AddMetaToScheme(scheme))
+			meta := metadatafake.NewSimpleMetadataClient(scheme, &metav1.PartialObjectMetadata{
+				TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+				ObjectMeta: metav1.ObjectMeta{Namespace: row.in, Name: "marked", Annotations: map[string]string{
+					MarkAnnot: "daemonset " + row.names, ConfDirAnnot: "/etc/kubernetes/pki",
+				}},
+			})
+			c := &collector{Rollback: &Rollback{
+				Clients:   &Clients{Clients: &cluster.Clients{Metadata: meta}},
+				DaemonSet: evidence.Ref{Namespace: "kube-system", Name: "kube-multus-ds"},
+			}}
+			must(t, c.adopt(t.Context()))
+			if adopted := c.state.DaemonSet.String() == row.names; adopted != row.adopted || len(c.state.Notes) > 0 != row.noted {
+				t.Errorf("DaemonSet %s, notes %q", c.state.DaemonSet, c.state.Notes)
+			}
+		})
 	}
 }

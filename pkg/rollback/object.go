@@ -67,11 +67,12 @@ const (
 // look. It is an annotation so that any machine can go on.
 const MarkAnnot = "vlan50.dev/rollback-of"
 
-// ConfDirAnnot and BinDirAnnot note beside it, on what stood beside the
-// DaemonSet, the folders that only the DaemonSet told of.
+// These note beside it, on what stood beside the DaemonSet, what only that told
+// of: the folders on the nodes, and the image that node Pods run in.
 const (
-	ConfDirAnnot = "vlan50.dev/rollback-conf-dir"
-	BinDirAnnot  = "vlan50.dev/rollback-bin-dir"
+	ConfDirAnnot   = "vlan50.dev/rollback-conf-dir"
+	BinDirAnnot    = "vlan50.dev/rollback-bin-dir"
+	NodeImageAnnot = "vlan50.dev/rollback-node-image"
 )
 
 // GVR is the kind's path in the API.

@@ -93,6 +93,11 @@ func (p Plan) Deletions() []Step {
 	return slices.DeleteFunc(slices.Clone(p.Steps), func(s Step) bool { return s.Action != ActionDelete })
 }
 
+// ProbesOnly reports whether nothing is left to do but to prove it.
+func (p Plan) ProbesOnly() bool {
+	return !p.Empty() && !slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Action != ActionKeep && s.Action != ActionProbe })
+}
+
 // Empty reports whether nothing is left to do.
 func (p Plan) Empty() bool {
 	return !slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Action != ActionKeep })
@@ -186,10 +191,10 @@ func (p *planner) node(n NodeState) {
 	}
 }
 
-// unproven is a node that an earlier run has cleaned and, as Multus' objects
-// are not gone yet, may not have probed.
+// unproven is a node without a daemon while objects of Multus' are still there: an
+// earlier run may have cleaned it and not probed, or its confs be elsewhere.
 func (p *planner) unproven(n NodeState) bool {
-	return len(Backups(n.Dir.Backups)) > 0 && len(p.state.planned()) > 0
+	return n.Looked && !p.state.served() && len(p.state.planned()) > 0
 }
 
 func (p *planner) place(n NodeState) string {

@@ -130,6 +130,13 @@ func TestPlanOrder(t *testing.T) {
 			}),
 			[]string{"probe node node-1", "delete ClusterRole multus"},
 		},
+		"no trace on the node, and no daemon: it is proven before the objects go": {
+			site(nothing, func(s *State) {
+				s.Support = []Object{object("ClusterRole", "", "multus")}
+				s.Nodes[0].Dir.Files = s.Nodes[0].Dir.Files[1:]
+			}),
+			[]string{"probe node node-1", "delete ClusterRole multus"},
+		},
 		"clean": {
 			site(nothing, func(s *State) { s.Nodes[0].Dir.Files = s.Nodes[0].Dir.Files[1:] }), nil,
 		},
@@ -174,6 +181,10 @@ func TestPlanOrder(t *testing.T) {
 			wantEmpty := !slices.ContainsFunc(row.want, func(line string) bool { return !strings.HasPrefix(line, "keep ") })
 			if plan.Empty() != wantEmpty {
 				t.Errorf("empty: %t", plan.Empty())
+			}
+			wantProbes := !wantEmpty && !slices.ContainsFunc(row.want, func(line string) bool { return !strings.HasPrefix(line, "probe ") })
+			if plan.ProbesOnly() != wantProbes {
+				t.Errorf("probes only: %t", plan.ProbesOnly())
 			}
 		})
 	}

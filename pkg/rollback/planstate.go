@@ -27,6 +27,9 @@ type State struct {
 	// ConfDir and BinDir are the folders that the DaemonSet tells of, or the mark
 	// of a run that has deleted it; empty where neither does.
 	ConfDir, BinDir string
+	// LockNamespace is where the lock lies: beside the canary, or beside the
+	// DaemonSet where the canary's namespace is gone or going.
+	LockNamespace string
 	// Consumers are what the user named, in that order; those without UID are
 	// gone already.
 	Consumers []Object
@@ -86,6 +89,16 @@ type NodeState struct {
 
 // Finding judges the node's conf dir.
 func (n NodeState) Finding() Finding { return Find(n.Dir) }
+
+// stops is why nothing may be removed from the node; empty where it may, or where
+// there is nothing.
+func (n NodeState) stops() string {
+	finding := n.Finding()
+	if finding.Foreign || !finding.Clean() || n.Daemon {
+		return finding.Problem
+	}
+	return ""
+}
 
 // crio reports whether the runtime calls Multus again when it takes a Pod down
 // that was started under it: cri-o keeps the conf of each Pod, containerd takes

@@ -53,7 +53,7 @@ func (r *Rollback) required(s State) []cluster.Right {
 		add(cluster.Right{Verb: "get", Resource: "pods", Subresource: "log", Namespace: s.Ground.Namespace})
 	}
 	for _, verb := range []string{"get", "create", "update"} {
-		add(cluster.Right{Verb: verb, Group: "coordination.k8s.io", Resource: "leases", Namespace: s.Canary.Namespace})
+		add(cluster.Right{Verb: verb, Group: "coordination.k8s.io", Resource: "leases", Namespace: s.LockNamespace})
 	}
 	return rights
 }

@@ -142,7 +142,7 @@ func (r *Rollback) Run(ctx context.Context) (Result, error) {
 
 // mustAsk reports whether the API alone shows that something goes. Whether a
 // node has something to remove is seen on the node.
-func (s State) mustAsk() bool { return len(s.planned()) > 0 || s.Access == AccessManual }
+func (s State) mustAsk() bool { return len(s.planned()) > 0 }
 
 func errUnattended() error {
 	return refusef("nothing was changed: there is no terminal to ask on; look at the plan with --dry-run=server, then pass --yes")
@@ -183,11 +183,17 @@ func (r *Rollback) locked(ctx context.Context) error {
 		_, err := r.Store.CloseObjects(r.state.DaemonSet, r.Now())
 		return err
 	}
-	if err := r.confirm(ctx, plan); err != nil {
-		return err
+	if !plan.ProbesOnly() {
+		if err := r.confirm(ctx, plan); err != nil {
+			return err
+		}
 	}
 	if err := r.execute(ctx); err != nil {
 		return err
+	}
+	if plan.ProbesOnly() {
+		r.result.Outcome, r.result.Message = Clean, r.cleanMessage()
+		return nil
 	}
 	if err := r.nobodyBack(ctx); err != nil {
 		return err
@@ -297,7 +303,7 @@ func (r *Rollback) execute(ctx context.Context) error {
 // that of the daemons, for nodes that have got one since, and the first of what a
 // daemon needs, for daemons that have come back.
 func (r *Rollback) before(ctx context.Context, object Object) error {
-	if set := r.state.DaemonSetObject; set != nil && set.UID == object.UID {
+	if r.endsService(object) {
 		if err := r.stillHolds(ctx); err != nil {
 			return err
 		}
@@ -310,17 +316,33 @@ func (r *Rollback) before(ctx context.Context, object Object) error {
 	return nil
 }
 
-// stillClear removes what has come back to a node while the daemon still serves:
-// once it is gone, a Multus conf stops every new Pod there.
-func (r *Rollback) stillClear(ctx context.Context) error {
-	if r.Access == AccessManual {
-		return nil
+// endsService reports whether the deletion of an object takes the first daemon away.
+func (r *Rollback) endsService(object Object) bool {
+	if set := r.state.DaemonSetObject; set != nil {
+		return set.UID == object.UID
 	}
+	orphans := r.state.orphans()
+	return len(orphans) > 0 && orphans[0].UID == object.UID
+}
+
+// stillClear removes what has come back to a node while the daemon still serves:
+// once it is gone, a Multus conf stops every new Pod there, and so does another one
+// that was damaged meanwhile.
+func (r *Rollback) stillClear(ctx context.Context) error {
 	for i := range r.state.Nodes {
 		n := &r.state.Nodes[i]
+		if r.Access == AccessManual {
+			if _, err := r.probeStep(ctx, n.Name); err != nil {
+				return err
+			}
+			continue
+		}
 		back, err := r.comeback(ctx, n)
 		if err != nil {
 			return err
+		}
+		if problem := n.stops(); problem != "" {
+			return failf(undoHint, "node %s: %s", n.Name, problem)
 		}
 		if !back {
 			continue

@@ -29,6 +29,8 @@ type collector struct {
 	canaryPod *corev1.Pod        // nil where it is gone
 	scripts   []Object           // the ConfigMaps beside the canary
 	paths     multus.HostPaths   // of the set
+	// markedImage is what node Pods ran in while the set was there.
+	markedImage string
 }
 
 // collect reads what is there now.
@@ -106,6 +108,13 @@ func (c *collector) canary(ctx context.Context) error {
 	}
 	if apierrors.IsNotFound(err) {
 		return nil
+	}
+	if apierrors.IsForbidden(err) {
+		// The right to read it goes with its namespace.
+		_, gone := c.Clients.Metadata.Resource(corev1.SchemeGroupVersion.WithResource("namespaces")).Get(ctx, c.Canary.Namespace, metav1.GetOptions{})
+		if apierrors.IsNotFound(gone) {
+			return nil
+		}
 	}
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Status is what is left of Multus.
@@ -29,7 +30,7 @@ type NodeStatus struct {
 // needs for Pods that were started under Multus.
 func (s Status) Clean() bool {
 	for _, n := range s.Nodes {
-		if !n.Looked || len(n.Finding.Multus) > 0 || n.Finding.Credentials && !n.crio() {
+		if !n.Looked || n.Finding.Problem != "" || len(n.Finding.Multus) > 0 || n.Finding.Credentials && !n.crio() {
 			return false
 		}
 	}
@@ -87,6 +88,11 @@ func (r *Rollback) Inspect(ctx context.Context) (Status, error) {
 			return Status{}, r.interrupted(ctx, err)
 		}
 		status.Nodes = append(status.Nodes, NodeStatus{NodeState: *n, Finding: n.Finding(), Backups: Backups(n.Dir.Backups)})
+		for _, kept := range n.Dir.Backups {
+			if kept.Kind == Directory && strings.HasPrefix(kept.Name, credentialDir) {
+				status.Notes = append(status.Notes, fmt.Sprintf("node %s: %s/%s/%s holds the credentials that thin Multus had: delete it where nobody goes back", n.Name, n.ConfDir, BackupDir, kept.Name))
+			}
+		}
 	}
 	return status, nil
 }

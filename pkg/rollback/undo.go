@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/vlan50/kubectl-vlan50/pkg/canary"
@@ -53,6 +54,11 @@ func (r *Rollback) prepareUndo(ctx context.Context) error {
 			return err
 		}
 	}
+	for i := range state.Nodes {
+		if n := &state.Nodes[i]; n.ConfDir == "" {
+			n.ConfDir = r.keptFrom(n.Name)
+		}
+	}
 	state.LeftOut = nil // one node alone may get its conf back
 	state.setAside(r.Nodes)
 	r.state = state
@@ -75,6 +81,9 @@ func (r *Rollback) undoLocked(ctx context.Context) error {
 	plan, restores := r.undoPlan()
 	r.result.Plan = plan
 	r.begin(plan)
+	if err := refuseBroken(plan); err != nil {
+		return err
+	}
 	if plan.Empty() {
 		r.result.Outcome, r.result.Message = Clean, "nothing is left to put back: "+join(append(slices.Clone(plan.Notes), "no node has a kept conf that is missing"))
 		return nil
@@ -127,6 +136,7 @@ func (r *Rollback) undoStep(ctx context.Context, i int, back restore) error {
 func (r *Rollback) undoPlan() (Plan, []restore) {
 	var plan Plan
 	var restores []restore
+	var elsewhere []string
 	plan.Guards = append(plan.Guards, accessGuard(r.state))
 	if len(r.state.Unseen) > 0 {
 		plan.Notes = append(plan.Notes, "not looked at: "+cut(join(r.state.Unseen)))
@@ -144,7 +154,7 @@ func (r *Rollback) undoPlan() (Plan, []restore) {
 		}
 		for _, b := range r.latest(n) {
 			if b.Dir != "" && b.Dir != n.ConfDir {
-				plan.Notes = append(plan.Notes, fmt.Sprintf("node %s: the copy of %s that this machine keeps is from %s, and %s was looked into: name the right folder with --cni-conf-dir", n.Name, b.Conf, b.Dir, n.ConfDir))
+				elsewhere = append(elsewhere, fmt.Sprintf("the copy of %s that this machine keeps of node %s is from %s, and %s was looked into: name the right folder with --cni-conf-dir", b.Conf, n.Name, b.Dir, n.ConfDir))
 				continue
 			}
 			if there := fileNamed(n.Dir.Files, b.Conf); there != nil {
@@ -161,6 +171,9 @@ func (r *Rollback) undoPlan() (Plan, []restore) {
 	}
 	for i := range plan.Steps {
 		plan.Steps[i].Number = i + 1
+	}
+	if len(elsewhere) > 0 {
+		plan.Guards = append(plan.Guards, broken(GuardConf, elsewhere, "%s", strings.Join(elsewhere, "; ")))
 	}
 	return plan, restores
 }
@@ -195,6 +208,21 @@ func (r *Rollback) latest(n *NodeState) []Backup {
 		return nil
 	}
 	return slices.DeleteFunc(backups, func(b Backup) bool { return !b.Time.Equal(backups[0].Time) })
+}
+
+// keptFrom is the folder that this machine's newest copy of a node's conf was taken
+// from; empty where it has none.
+func (r *Rollback) keptFrom(node string) string {
+	kept, err := r.Store.LoadConfs(node)
+	if err != nil {
+		return "" // the copies are asked for again, and the error is told then
+	}
+	for _, b := range usable(kept) {
+		if PlainDir(b.Dir) {
+			return b.Dir
+		}
+	}
+	return ""
 }
 
 func usable(backups []Backup) []Backup {

@@ -125,6 +125,7 @@ func TestRollbackKilledAfterEachStep(t *testing.T) {
 		if ended := run.wait(); ended.code != -1 && !last {
 			t.Errorf("it was not killed: exit code %d", ended.code)
 		}
+		s.forget()
 		out := s.rollback("--yes")
 		if end := out.result(t).Status.Outcome; out.code != 0 || end != "done" && end != "clean" {
 			t.Errorf("the second run: exit code %d, outcome %s\n%s", out.code, end, out.stderr)
@@ -152,14 +153,15 @@ func TestRollbackInterrupted(t *testing.T) {
 		signal syscall.Signal
 		code   int
 		when   string
-		// done is how many steps are done at least.
+		// done is how many steps are done at least; -1 where none was begun.
 		done  int
 		texts []string
 	}{
-		"Ctrl-C while it looks":    {syscall.SIGINT, 130, "Pending, ContainerCreating", 0, []string{"nothing was changed"}},
-		"SIGTERM in a probe":       {syscall.SIGTERM, 143, "waiting for an ordinary Pod", 1, []string{"step 1 is done", "step 2 (node node-a-interrupted", "run the same command again"}},
-		"hang-up in a probe":       {syscall.SIGHUP, 143, "waiting for an ordinary Pod", 1, []string{"step 1 is done", "run the same command again"}},
-		"Ctrl-C between deletions": {syscall.SIGINT, 130, "step 5 of 14 done", 5, []string{"is not", "run the same command again"}},
+		"Ctrl-C while it looks":           {syscall.SIGINT, 130, "Pending, ContainerCreating", -1, []string{"nothing was changed"}},
+		"SIGTERM while a conf is removed": {syscall.SIGTERM, 143, "keeping the Multus conf aside and removing it", 0, []string{"run the same command again"}},
+		"SIGTERM in a probe":              {syscall.SIGTERM, 143, "waiting for an ordinary Pod", 1, []string{"step 1 is done", "step 2 (node node-a-interrupted", "run the same command again"}},
+		"hang-up in a probe":              {syscall.SIGHUP, 143, "waiting for an ordinary Pod", 1, []string{"step 1 is done", "run the same command again"}},
+		"Ctrl-C between deletions":        {syscall.SIGINT, 130, "step 5 of 14 done", 5, []string{"is not", "run the same command again"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run := s.start("rollback", "-o", "json", "--yes")
@@ -167,10 +169,10 @@ func TestRollbackInterrupted(t *testing.T) {
 			run.signal(row.signal)
 			ended := run.wait()
 			ended.expectLastWord(t, row.code, append(row.texts, "interrupted")...)
-			if row.done == 0 && ended.stdout != "" {
+			if row.done < 0 && ended.stdout != "" {
 				t.Errorf("a run that changed nothing has no result, got: %s", ended.stdout)
 			}
-			if row.done > 0 {
+			if row.done >= 0 {
 				checkPartialResult(t, ended, row.done)
 			}
 			s.checkNoPods()
@@ -310,7 +312,7 @@ func TestRollbackDeadline(t *testing.T) {
 	}
 	patch(`["example.com/hold"]`)
 	s.rollback("--yes", "--timeout", "8s").expectResult(t, 4, "unfinished",
-		"NetworkAttachmentDefinition "+s.Namespace+"/"+s.Network, "finalizer example.com/hold", "run the same command again")
+		"NetworkAttachmentDefinition "+s.Namespace+"/"+s.Network, "held by finalizer example.com/hold", "run the same command again")
 	s.checkNoPods()
 	patch("null")
 	s.rollback("--yes").expectResult(t, 0, "done")

@@ -235,6 +235,16 @@ func (s *rollbackSite) restore() {
 	s.createCanary(corev1.PodSucceeded)
 }
 
+// forget gives the next runs a state folder in which nothing is but the machine's
+// name, by which the lock of a killed run is known to be free.
+func (s *rollbackSite) forget() {
+	s.t.Helper()
+	machine, err := os.ReadFile(filepath.Join(s.state, "machine"))
+	check(s.t, err)
+	s.state = s.t.TempDir()
+	check(s.t, os.WriteFile(filepath.Join(s.state, "machine"), machine, 0o600))
+}
+
 // rollback runs `rollback -o json` with further arguments to its end.
 func (s *rollbackSite) rollback(args ...string) outcome {
 	s.t.Helper()

@@ -30,7 +30,8 @@ func TestRollbackBreaksNoPod(t *testing.T) {
 	must(t, err)
 	home := t.TempDir()
 	pods := startPods(ctx, t, l, canaryImage(t, l))
-	rollBack(ctx, t, l, home, "--yes").expect(t, 0, "done")
+	done := rollBack(ctx, t, l, home, "--yes")
+	done.expect(t, 0, "done")
 	failed := pods.end(ctx, t, l)
 	t.Logf("%d ordinary Pods were started, %d failed", len(pods.started), len(failed))
 	for _, text := range failed {
@@ -48,7 +49,12 @@ func TestRollbackBreaksNoPod(t *testing.T) {
 		if err != nil || after != conf {
 			t.Errorf("not byte for byte: %q, %q (%v)", conf, after, err)
 		}
-		remade(t, l)
+		// The first time makes the kind of the networks, the second the network.
+		saved := done.document.Status.Manifests
+		_, _ = l.Kubectl(ctx, "apply", "-f", saved)
+		kubectl(ctx, t, l, "wait", "--for=condition=Established", "customresourcedefinition/network-attachment-definitions.k8s.cni.cncf.io")
+		kubectl(ctx, t, l, "apply", "-f", saved)
+		checkObjects(ctx, t, l)
 		retest(ctx, t, l, "--filename", l.CanaryManifest()).expect(t, "pass", "ok")
 	})
 }
@@ -82,7 +88,7 @@ func TestRollbackOnANode(t *testing.T) {
 			t.Helper()
 			must(t, l.WriteNode(node.PrimaryConf, "{"))
 		}, refused: []string{"10-flannel.conflist", "cannot be used"}},
-		{name: "the daemon writes its conf again in mid-run", arrange: rewriteSoon, told: "come back"},
+		{name: "the daemon writes its conf again in mid-run", arrange: rewriteSoon, told: "the Multus conf has come back; removing it again"},
 		{name: "its plugins are removed", args: []string{"--remove-binaries"}, gone: []string{"multus-shim"}, stay: []string{"macvlan", "static", "flannel"}},
 		{name: "a consumer is attached", arrange: attachConsumer, refused: []string{"Pod downloads/consumer", "--also KIND/NAMESPACE/NAME"}},
 		{name: "a network of another namespace", arrange: addForeignNetwork, stays: []string{definition}, says: []string{"stays", "default/vlan20"}},
@@ -159,7 +165,7 @@ func TestRollbackWaitsForAFinalizer(t *testing.T) {
 	patch(`["example.com/hold"]`)
 	u := rollBack(ctx, t, l, t.TempDir(), "--yes", "--timeout", "40s")
 	u.expect(t, 4, "unfinished")
-	for _, text := range []string{"NetworkAttachmentDefinition downloads/vlan50", "finalizer example.com/hold"} {
+	for _, text := range []string{"NetworkAttachmentDefinition downloads/vlan50", "held by finalizer example.com/hold"} {
 		if !strings.Contains(u.document.Status.Message, text) {
 			t.Errorf("the result does not say %q: %s", text, u.document.Status.Message)
 		}

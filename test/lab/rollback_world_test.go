@@ -39,8 +39,19 @@ type undone struct {
 // rollBack runs the tool with a home of the test's own.
 func rollBack(ctx context.Context, t *testing.T, l *lab.Lab, home string, args ...string) undone {
 	t.Helper()
-	stdout, stderr, code := runTool(ctx, t, l, home, append([]string{"rollback", "--output", "json"}, args...)...)
+	stdout, stderr, code := runTool(ctx, t, l, home, append([]string{"rollback", "--output", "json"}, withImage(ctx, t, l, args)...)...)
 	return newUndone(t, stdout, stderr, code)
+}
+
+// withImage names an image that is on the node where no DaemonSet tells of one: the
+// lab has no registry to pull the usual one from.
+func withImage(ctx context.Context, t *testing.T, l *lab.Lab, args []string) []string {
+	t.Helper()
+	_, err := l.Kubectl(ctx, "get", "daemonset", "--namespace", lab.SystemNamespace, lab.DaemonSetName)
+	if err == nil || slices.Contains(args, "--node-image") {
+		return args
+	}
+	return append(slices.Clip(args), "--node-image", canaryImage(t, l))
 }
 
 func newUndone(t *testing.T, stdout, stderr string, code int) undone {
@@ -278,7 +289,7 @@ type running struct {
 // begin starts a rollback.
 func begin(ctx context.Context, t *testing.T, l *lab.Lab, home string, args ...string) *running {
 	t.Helper()
-	return startTool(ctx, t, l, home, append([]string{"rollback", "--output", "json", "--yes"}, args...)...)
+	return startTool(ctx, t, l, home, append([]string{"rollback", "--output", "json", "--yes"}, withImage(ctx, t, l, args)...)...)
 }
 
 // startTool starts the tool, and reads what it says.

@@ -36,10 +36,15 @@ list() { # SECTION FOLDER
         exit 1
       fi
       size=$((size))
-      if [ "$size" -le "$longest" ]; then
-        sum=$(sha256sum <"$file" | cut -d' ' -f1)
-        [ "$size" -eq 0 ] || text=$(encode <"$file")
-      fi
+      # What is no conf is nobody's business but its owner's.
+      case $1:${file##*/} in
+      backup:* | *.conf | *.conflist | *.json)
+        if [ "$size" -le "$longest" ]; then
+          sum=$(sha256sum <"$file" | cut -d' ' -f1)
+          [ "$size" -eq 0 ] || text=$(encode <"$file")
+        fi
+        ;;
+      esac
     fi
     name=$(printf %s "${file##*/}" | encode)
     echo "$1 $kind $size $sum $name $text"
