@@ -191,7 +191,14 @@ func (r *Retest) ours(ctx context.Context) error {
 		if at := r.renewed.Load(); at == nil || r.wallClock().Sub(*at) < leaseDuration-leaseRenewal {
 			return nil
 		}
-		r.waitf(StepLock, "waiting until the lock (Lease %s) can be renewed", r.Canary)
+		switch err := r.renewal.Load(); {
+		case err == nil:
+			r.waitf(StepLock, "waiting until the lock (Lease %s) can be renewed", r.Canary)
+		case apierrors.IsForbidden(*err):
+			return refusef("the lock (Lease %s) may not be renewed any more: %v; %s", r.Canary, *err, r.state)
+		default:
+			r.waitf(StepLock, "waiting until the lock (Lease %s) can be renewed: %v", r.Canary, *err)
+		}
 		if err := cluster.Pause(ctx, retryPause); err != nil {
 			return err
 		}
@@ -237,6 +244,7 @@ func (r *Retest) renewOnce(ctx context.Context, lease *coordinationv1.Lease) (*c
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return r.reread(ctx, lease)
 	}
+	r.renewal.Store(&err)
 	return lease, nil
 }
 

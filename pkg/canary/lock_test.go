@@ -335,3 +335,21 @@ func TestLockThatCannotBeReadIsTrouble(t *testing.T) {
 		}
 	})
 }
+
+// A right that is taken away in mid-run ends the run, with its reason.
+func TestLockThatMayNotBeRenewed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.deleted = func(pod *corev1.Pod) {
+			w.failAlways("update", "leases", errForbidden)
+			time.AfterFunc(100*time.Second, func() { w.gone(pod.UID) })
+		}
+		_, err := w.retest().Run(t.Context())
+		if !isRefusal(err) || !strings.Contains(err.Error(), "may not be renewed any more") || !strings.Contains(err.Error(), "/state/manifest.yaml") {
+			t.Errorf("error: %v", err)
+		}
+		if pod := w.pod("vlan50-canary"); pod != nil {
+			t.Errorf("Pod %s was created", pod.UID)
+		}
+	})
+}

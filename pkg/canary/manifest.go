@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/vlan50/kubectl-vlan50/pkg/evidence"
 	"github.com/vlan50/kubectl-vlan50/pkg/multus"
 )
 
@@ -79,14 +80,11 @@ func Check(pod *corev1.Pod) error {
 // restarted names a container that would be started again after it has failed.
 // A sidecar is no guard, and may be.
 func restarted(pod *corev1.Pod) string {
-	sidecar := func(c corev1.Container) bool {
-		return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
-	}
 	own := func(c corev1.Container) bool {
 		return len(c.RestartPolicyRules) > 0 || c.RestartPolicy != nil && *c.RestartPolicy != corev1.ContainerRestartPolicyNever
 	}
 	for _, c := range pod.Spec.InitContainers {
-		if own(c) && !sidecar(c) {
+		if own(c) && !evidence.IsSidecar(c) {
 			return c.Name
 		}
 	}

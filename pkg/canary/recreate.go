@@ -158,6 +158,10 @@ func (r *Retest) deleteOnce(ctx context.Context, pod *corev1.Pod, dryRun bool) e
 	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{
 		UID: new(pod.UID), ResourceVersion: new(pod.ResourceVersion),
 	}}
+	// A Pod that asks for no grace would go from the API at once, as by force.
+	if grace := pod.Spec.TerminationGracePeriodSeconds; grace != nil && *grace == 0 {
+		options.GracePeriodSeconds = new(int64(1))
+	}
 	if dryRun {
 		options.DryRun = []string{metav1.DryRunAll}
 	}

@@ -261,3 +261,25 @@ func TestManager(t *testing.T) {
 		})
 	}
 }
+
+// A Pod that asks for no grace would go from the API while it runs, as by force.
+func TestDeleteGivesGrace(t *testing.T) {
+	for name, test := range map[string]struct{ own, want *int64 }{
+		"the Pod's own":     {new(int64(30)), nil},
+		"none is asked for": {new(int64(0)), new(int64(1))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, func(s *site) { s.canary.Spec.TerminationGracePeriodSeconds = test.own })
+				_, err := w.retest().Run(t.Context())
+				check(t, err)
+				for _, action := range w.kube.Actions() {
+					del, ok := action.(clienttesting.DeleteActionImpl)
+					if ok && (del.DeleteOptions.GracePeriodSeconds == nil) != (test.want == nil) {
+						t.Errorf("grace %v, want %v", del.DeleteOptions.GracePeriodSeconds, test.want)
+					}
+				}
+			})
+		})
+	}
+}

@@ -105,6 +105,7 @@ type Retest struct {
 	last     verdict.Verdict
 	lastNote string
 	skew     time.Duration             // how far the cluster's clock is ahead of this machine's
+	renewal  atomic.Pointer[error]     // why it could not be renewed last
 	renewed  atomic.Pointer[time.Time] // when the lock was renewed last, nil without one
 
 	earlier       []types.UID       // the Pods this attempt has waited for to be gone

@@ -4,13 +4,22 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/vlan50/kubectl-vlan50/pkg/address"
 	"github.com/vlan50/kubectl-vlan50/pkg/evidence"
+	"github.com/vlan50/kubectl-vlan50/pkg/target"
 	"github.com/vlan50/kubectl-vlan50/pkg/verdict"
 )
+
+// UnderWay reports whether somebody may still wait for a Pod: a verdict that waiting
+// may change is none yet. It is waited for no longer than a retest waits.
+func UnderWay(pod *corev1.Pod, live verdict.Verdict, now time.Time) bool {
+	return pod.Annotations[VerdictAnnot] == "" && !live.Settled && pod.DeletionTimestamp == nil &&
+		now.Sub(pod.CreationTimestamp.Time) < target.DefaultTimeout
+}
 
 // Unfinished is a verdict as long as its attempt goes on.
 func Unfinished(so verdict.Verdict) verdict.Verdict {

@@ -142,13 +142,14 @@ func listed(list runtime.Object) (objects []any, versions map[string]string, err
 	return objects, versions, err
 }
 
-// note keeps the last error, and forgets it at the next success. An error is a
+// note keeps the last error, and forgets it at the next success. A new error is a
 // change too: somebody waits for the answer.
 func (m *Mirror[T]) note(err error) {
 	m.mu.Lock()
+	same := err == nil || m.lastErr != nil && m.lastErr.Error() == err.Error()
 	m.lastErr = err
 	m.mu.Unlock()
-	if err != nil {
+	if !same {
 		m.changed()
 	}
 }
@@ -158,9 +159,9 @@ func (m *Mirror[T]) noteWatch(err error) {
 		m.watchOff.Do(func() { close(m.watchNo) })
 		return
 	}
-	// A watch that starts proves nothing about the list before it, but one that
-	// fails is news.
-	if err != nil {
+	// A watch that fails is news. One that starts goes on from the last list, where
+	// there was one.
+	if err != nil || m.Synced() {
 		m.note(err)
 	}
 }

@@ -347,3 +347,25 @@ func TestMirrorEnds(t *testing.T) {
 		})
 	}
 }
+
+// A trouble that lasts is told once, and is over when the watch goes on.
+func TestMirrorTellsATroubleOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{pods: []corev1.Pod{pod("a", "1")}}
+		m, changes := follow(t, s)
+		expect(t, m, "a@1")
+		before := changes()
+		s.set(func(s *server) { s.listErr, s.watchErr = errAway, errAway })
+		s.current().Stop()
+		time.Sleep(10 * time.Second)
+		if told := changes() - before; told != 1 || m.Err() == nil {
+			t.Errorf("told %d times, error %v", told, m.Err())
+		}
+		s.set(func(s *server) { s.listErr, s.watchErr = nil, nil })
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if m.Err() != nil {
+			t.Errorf("the watch goes on: %v", m.Err())
+		}
+	})
+}

@@ -168,16 +168,20 @@ func read(path string, stdin io.Reader, options evidence.Options) (evidence.Evid
 func (o *JudgeOptions) judge(e *evidence.Evidence) verdict.Verdict {
 	v := verdict.Decide(*e, e.CollectedAt)
 	pod := e.CanaryPod()
-	if !o.Live || pod == nil {
+	switch {
+	case !o.Live || pod == nil || v.Cause == verdict.StaleAttempt:
 		return v
+	case v.Outcome != verdict.Inconclusive && canary.UnderWay(pod, v, e.CollectedAt):
+		return canary.Unfinished(v)
 	}
 	// One that says nothing about this Pod is no record.
 	record, _ := canary.Recorded(pod)
-	v = canary.Weigh(pod, v, record)
-	if !v.Settled && v.Outcome != verdict.Inconclusive {
-		v = canary.Unfinished(v)
+	word := canary.Weigh(pod, v, record)
+	if word.Outcome == v.Outcome && word.Cause == v.Cause {
+		return v
 	}
-	return v
+	// What was recorded holds for the configuration that it was reached under.
+	return verdict.CrossCheck(word, record.Configuration, evidence.FingerprintOf(*e))
 }
 
 // Run judges and prints the verdict.

@@ -76,3 +76,29 @@ func TestJudgeHeedsTheRecord(t *testing.T) {
 		t.Errorf("with another Pod's record: %s/%s", v.Outcome, v.Cause)
 	}
 }
+
+// What was recorded under an earlier configuration is no verdict on the present one.
+func TestJudgeOfAnOldRecord(t *testing.T) {
+	t.Parallel()
+	e := realEvidence(t, "lab-healthy")
+	pod := e.CanaryPod()
+	pod.Annotations[canary.VerdictAnnot], pod.Annotations[canary.CauseAnnot], pod.Annotations[canary.JudgedAnnot] = "pass", "ok", string(pod.UID)
+	pod.Annotations[canary.DecidedAtAnnot], pod.Annotations[canary.ConfigurationAnnot] = "2026-01-02T03:04:05Z", "{}"
+	if v := (&JudgeOptions{Live: true}).judge(&e); v.Outcome != verdict.Pass {
+		t.Fatalf("the case: %s/%s: %s", v.Outcome, v.Cause, v.Message)
+	}
+	e.Networks[0].CreationTimestamp.Time = e.CollectedAt // created anew
+	if v := (&JudgeOptions{Live: true}).judge(&e); v.Outcome != verdict.Inconclusive || v.Cause != verdict.StaleAttempt {
+		t.Errorf("the network is another one: %s/%s: %s", v.Outcome, v.Cause, v.Message)
+	}
+	// The judge cannot tell any more, the record is of another DaemonSet.
+	e = realEvidence(t, "lab-healthy")
+	pod = e.CanaryPod()
+	e.Events = nil
+	delete(pod.Annotations, "k8s.v1.cni.cncf.io/network-status")
+	pod.Annotations[canary.VerdictAnnot], pod.Annotations[canary.CauseAnnot], pod.Annotations[canary.JudgedAnnot] = "pass", "ok", string(pod.UID)
+	pod.Annotations[canary.DecidedAtAnnot], pod.Annotations[canary.ConfigurationAnnot] = "2026-01-02T03:04:05Z", `{"daemonSetUID":"another"}`
+	if v := (&JudgeOptions{Live: true}).judge(&e); v.Outcome != verdict.Inconclusive || v.Cause != verdict.StaleAttempt {
+		t.Errorf("the DaemonSet is another one: %s/%s: %s", v.Outcome, v.Cause, v.Message)
+	}
+}

@@ -154,3 +154,15 @@ func (e *Evidence) newestTime() time.Time {
 	}
 	return newest
 }
+
+// IsSidecar tells an init container that runs beside the others from one that they
+// wait for.
+func IsSidecar(c corev1.Container) bool {
+	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+}
+
+// HasGuard reports whether a canary has an init container that the others wait for,
+// which is where the network is tested from inside.
+func HasGuard(spec *corev1.PodSpec) bool {
+	return slices.ContainsFunc(spec.InitContainers, func(c corev1.Container) bool { return !IsSidecar(c) })
+}

@@ -330,3 +330,19 @@ func TestCanaryPodIsOfItsUID(t *testing.T) {
 		t.Errorf("namesake %v", got)
 	}
 }
+
+// A guard that stands beside a token in one volume is still known, the token is not.
+func TestRedactKeepsWhatStandsBesideAToken(t *testing.T) {
+	token := corev1.VolumeProjection{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token"}}
+	guard := corev1.VolumeProjection{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "guard"}}}
+	pod := corev1.Pod{Spec: corev1.PodSpec{Volumes: []corev1.Volume{
+		{Name: "own", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{token, guard}}}},
+	}}}
+	got := redactPod(pod)
+	if names := ConfigMapsOf(&got.Spec); len(names) != 1 || names[0] != "guard" {
+		t.Errorf("ConfigMaps %v", names)
+	}
+	if sources := got.Spec.Volumes[0].Projected.Sources; len(sources) != 1 || sources[0].ServiceAccountToken != nil {
+		t.Errorf("sources %+v", sources)
+	}
+}

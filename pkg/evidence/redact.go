@@ -126,6 +126,12 @@ func redactPodSpec(spec *corev1.PodSpec) {
 		dropped[v.Name] = isTokenVolume(v)
 		return dropped[v.Name]
 	})
+	for _, v := range spec.Volumes {
+		// What stands beside a token in a volume of the user's own may be the guard.
+		if v.Projected != nil {
+			v.Projected.Sources = slices.DeleteFunc(v.Projected.Sources, hasToken)
+		}
+	}
 	for _, list := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
 		for i := range list {
 			c := &list[i]
@@ -148,11 +154,16 @@ func redactPodSpec(spec *corev1.PodSpec) {
 	}
 }
 
-// isTokenVolume: the projected token that the API server adds to every Pod, or
-// the Secret of older clusters.
+func hasToken(s corev1.VolumeProjection) bool { return s.ServiceAccountToken != nil }
+
+// isTokenVolume: the projected token that the API server adds to every Pod (with
+// the cluster's CA and the namespace), or the Secret of older clusters.
 func isTokenVolume(v corev1.Volume) bool {
 	if v.Projected != nil {
-		return slices.ContainsFunc(v.Projected.Sources, func(s corev1.VolumeProjection) bool { return s.ServiceAccountToken != nil })
+		own := func(s corev1.VolumeProjection) bool {
+			return s.ConfigMap != nil && s.ConfigMap.Name != "kube-root-ca.crt" || s.Secret != nil
+		}
+		return slices.ContainsFunc(v.Projected.Sources, hasToken) && !slices.ContainsFunc(v.Projected.Sources, own)
 	}
 	return v.Secret != nil && strings.Contains(v.Secret.SecretName, "-token-")
 }

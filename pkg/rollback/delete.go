@@ -140,7 +140,7 @@ func (r *Rollback) deleteStep(ctx context.Context, object Object) (string, error
 					return "", err
 				}
 			}
-			if err = r.deleteOnce(ctx, object, live.GetResourceVersion(), false); err == nil {
+			if err = r.deleteOnce(ctx, object, live, false); err == nil {
 				return r.waitGone(ctx, object)
 			}
 			if cluster.Answered(err) && !passing(err) {
@@ -165,15 +165,19 @@ func passing(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsTooManyRequests(err) || apierrors.IsNotFound(err)
 }
 
-// deleteOnce asks for the graceful deletion of one UID, where a version is given
-// as it was saved. A workload goes after its Pods, so that it stays in sight until
-// they are gone.
-func (r *Rollback) deleteOnce(ctx context.Context, object Object, version string, dryRun bool) error {
+// deleteOnce asks for the graceful deletion of one UID, where it is known as it is
+// now. A workload goes after its Pods, so that it stays in sight until they are
+// gone.
+func (r *Rollback) deleteOnce(ctx context.Context, object Object, live *unstructured.Unstructured, dryRun bool) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
 	defer cancel()
 	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: new(object.UID)}}
-	if version != "" {
-		options.Preconditions.ResourceVersion = &version
+	if live != nil {
+		options.Preconditions.ResourceVersion = new(live.GetResourceVersion())
+		// A Pod that asks for no grace would go from the API at once, as by force.
+		if grace, ok, _ := unstructured.NestedInt64(live.Object, "spec", "terminationGracePeriodSeconds"); ok && grace == 0 && object.Kind.Name == "Pod" {
+			options.GracePeriodSeconds = new(int64(1))
+		}
 	}
 	if object.Kind.Workload {
 		options.PropagationPolicy = ptr.To(metav1.DeletePropagationForeground)

@@ -50,7 +50,7 @@ func (r *Rollback) tryDeletions(ctx context.Context, plan Plan) error {
 		if step.Action != ActionDelete || step.Object.Deleting {
 			continue
 		}
-		err := r.deleteOnce(ctx, *step.Object, "", true)
+		err := r.deleteOnce(ctx, *step.Object, nil, true)
 		switch {
 		case err == nil, apierrors.IsNotFound(err):
 			plan.Steps[i].Text += "; the server would"

@@ -55,6 +55,8 @@ func (r *reader) canaries() error {
 	}
 	if r.Named || len(labelled) == 0 || r.first.Evidence.CanaryPod() != nil {
 		labelled = slices.Insert(labelled, 0, r.first)
+	} else {
+		r.data.DefaultAbsent = true
 	}
 	r.data.Canaries = labelled
 	return nil

@@ -30,7 +30,10 @@ type Gap = v1alpha1.Unreadable
 
 // Data is what one look at the cluster gave.
 type Data struct {
-	At time.Time
+	// DefaultAbsent: there is no Pod of the default name, and the canaries are those
+	// that are labelled.
+	DefaultAbsent bool
+	At            time.Time
 	// Subject is the canary that is named, by the user where Named is set.
 	Subject evidence.Ref
 	Named   bool

@@ -26,9 +26,14 @@ func Summarize(d *Data, now time.Time, settings Settings) *v1alpha1.SiteStatus {
 	for i := range d.Canaries {
 		s.Canaries = append(s.Canaries, canaryStatus(d, &d.Canaries[i], now))
 	}
+	if d.DefaultAbsent && len(s.Canaries) > 0 {
+		c := &s.Canaries[0]
+		c.Lines = append(c.Lines, line(v1alpha1.MarkNone, "default", "there is no Pod %s, the default: the canaries are those with the label %s", d.Subject, CanaryLabel+"="+CanaryLabelValue))
+	}
 	s.Addresses = addressesStatus(d)
 	s.ArgoCD = argoStatus(d)
 	markConflicts(s)
+	markUnsearched(d, s)
 	s.State = worst(s.Canaries)
 	s.Message = headline(s)
 	s.Next = nextStep(d, s, settings)
@@ -75,6 +80,20 @@ func markConflicts(s *v1alpha1.SiteStatusStatus) {
 				c.State, c.Mark = v1alpha1.StateConflict, v1alpha1.MarkBad
 				c.Lines = append(c.Lines, v1alpha1.StatusLine{Mark: v1alpha1.MarkBad, Subject: "address", Text: claim.Reason})
 			}
+		}
+	}
+}
+
+// markUnsearched turns a pass into one that is not known to hold where nobody could
+// look who else claims its address.
+func markUnsearched(d *Data, s *v1alpha1.SiteStatusStatus) {
+	if !d.Search.Failed && d.Search.Namespace == "" {
+		return
+	}
+	for i := range s.Canaries {
+		if c := &s.Canaries[i]; c.State == v1alpha1.StateFreshPass {
+			c.State, c.Mark = v1alpha1.StateUnknown, v1alpha1.MarkUnknown
+			c.Changes = append(c.Changes, "whether another Pod claims its address by now cannot be told: not all namespaces could be searched")
 		}
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/vlan50/kubectl-vlan50/pkg/evidence"
 	"github.com/vlan50/kubectl-vlan50/pkg/multus"
 	"github.com/vlan50/kubectl-vlan50/pkg/rollout"
-	"github.com/vlan50/kubectl-vlan50/pkg/target"
 	"github.com/vlan50/kubectl-vlan50/pkg/verdict"
 )
 
@@ -35,7 +34,7 @@ func canaryStatus(d *Data, c *Canary, now time.Time) v1alpha1.CanaryStatus {
 	}
 	live := verdict.Decide(*e, now)
 	record, err := canary.Recorded(pod)
-	going := underWay(pod, live, now)
+	going := canary.UnderWay(pod, live, now)
 	if going {
 		live = canary.Unfinished(live)
 	}
@@ -59,15 +58,10 @@ func canaryStatus(d *Data, c *Canary, now time.Time) v1alpha1.CanaryStatus {
 	status.Mark = status.State.Mark()
 	status.Proof = proof(word.Lines)
 	status.Lines = []v1alpha1.StatusLine{podLine(pod), verdictLine(word, record), attachmentLine(pod, e, live)}
+	if word.Outcome == verdict.Pass && !evidence.HasGuard(&pod.Spec) {
+		status.Lines = append(status.Lines, line(v1alpha1.MarkWarn, "guard", "none: no init container has tested the network from inside, so that the attachment alone is proven"))
+	}
 	return status
-}
-
-// underWay reports whether a retest may still be at work on its Pod: a verdict
-// that waiting may change is none yet. One that was killed is not waited for
-// longer than it would have taken.
-func underWay(pod *corev1.Pod, live verdict.Verdict, now time.Time) bool {
-	return pod.Annotations[canary.AttemptAnnot] != "" && pod.Annotations[canary.VerdictAnnot] == "" && !live.Settled &&
-		pod.DeletionTimestamp == nil && now.Sub(pod.CreationTimestamp.Time) < target.DefaultTimeout
 }
 
 // daemonDown tells why a Pod made now on the canary's node would find no Multus
@@ -77,11 +71,19 @@ func daemonDown(d *Data, node string) string {
 	if node == "" || d.Shared.MultusDaemonSet() == nil || !d.Shared.Looked(evidence.Pods) {
 		return ""
 	}
-	state := progress(d, node)
-	if state.Phase == rollout.Done {
+	why := ""
+	if state := progress(d, node); state.Phase != rollout.Done {
+		why = state.Message
+	} else if daemon := d.Shared.DaemonPod(node); daemon != nil {
+		log := d.Logs[daemon.UID]
+		if attach := rollout.AttachReadiness(daemon, log, d.now, 0); !attach.Ready && (log.EmptyConf || log.Stopping) {
+			why = attach.Message
+		}
+	}
+	if why == "" {
 		return ""
 	}
-	return fmt.Sprintf("a Pod made now on node %s would not be attached: %s", node, state.Message)
+	return fmt.Sprintf("a Pod made now on node %s would not be attached: %s", node, why)
 }
 
 // missing is a canary that is not there, or of which that is not known.

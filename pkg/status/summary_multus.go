@@ -13,6 +13,7 @@ import (
 
 	"github.com/vlan50/kubectl-vlan50/pkg/api/v1alpha1"
 	"github.com/vlan50/kubectl-vlan50/pkg/evidence"
+	"github.com/vlan50/kubectl-vlan50/pkg/multus"
 	"github.com/vlan50/kubectl-vlan50/pkg/rollout"
 	"github.com/vlan50/kubectl-vlan50/pkg/verdict"
 )
@@ -51,8 +52,8 @@ func count(status *v1alpha1.MultusStatus, ds *appsv1.DaemonSet) {
 	s := ds.Status
 	status.Desired, status.Updated = s.DesiredNumberScheduled, s.UpdatedNumberScheduled
 	status.Ready, status.Available = s.NumberReady, s.NumberAvailable
-	if containers := ds.Spec.Template.Spec.Containers; len(containers) > 0 {
-		status.Image = containers[0].Image
+	if container := multus.DaemonContainer(&ds.Spec.Template.Spec); container != nil {
+		status.Image = container.Image
 	}
 }
 
@@ -235,6 +236,9 @@ func daemonRow(d *Data, pod *corev1.Pod, now time.Time, settle time.Duration) v1
 	attach := rollout.AttachReadiness(pod, log, now, settle)
 	row.Reason, row.AttachReady, row.AttachReadyBy = attach.Message, attach.Ready, attach.By
 	row.Mark = v1alpha1.MarkWarn
+	if attach.Cause != "" {
+		row.Mark = v1alpha1.MarkBad
+	}
 	if attach.By == rollout.ByAge {
 		// The age itself would make each look at the same state another one.
 		row.Reason = fmt.Sprintf("daemon Pod %s has run for more than %s without a restart", pod.Name, rollout.ReadyByAge)

@@ -129,6 +129,10 @@ func (n *next) multus() (v1alpha1.NextStep, bool) {
 	if state.Phase == rollout.Blocked {
 		return n.blocked(state, bad), true
 	}
+	if log := n.d.Logs[bad.UID]; log.EmptyConf {
+		return n.kubectl("its daemon wrote an empty CNI conf: see that the primary network's conf on node "+bad.Node+" is whole, then delete this Pod, whose successor writes it anew",
+			"delete", "pod", "-n", n.d.DaemonSet.Namespace, bad.Pod), true
+	}
 	if state.Cause == verdict.RolloutBlockedNodeNotReady {
 		return n.kubectl("Multus cannot be ready before the node is", "describe", "node", bad.Node), true
 	}

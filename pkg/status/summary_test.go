@@ -439,3 +439,52 @@ func TestTimeMakesADaemonSteady(t *testing.T) {
 	later := now().Add(verdict.SteadyAfter)
 	wantLine(t, Summarize(w.Data, later, Settings{}).Status.Multus.Lines, "rollout", v1alpha1.MarkOK, "done")
 }
+
+// TestNoPassThatMisleads: a pass that stands in the record, while what it would take
+// to repeat it is not there or cannot be seen.
+func TestNoPassThatMisleads(t *testing.T) {
+	t.Parallel()
+	empty := func(w *world) {
+		log := logOf("containerd://node-a", true)
+		log.Feed("2026-09-01T12:10:00Z [verbose] Generated MultusCNI config: ")
+		w.Logs["daemon-node-a"] = log
+	}
+	for name, row := range map[string]struct {
+		change func(*world)
+		state  v1alpha1.State
+		says   string
+		next   string
+	}{
+		"nothing is amiss": {func(*world) {}, v1alpha1.StateFreshPass, "passed", "kubectl vlan50 status --watch"},
+		"the daemon has written an empty conf since": {
+			empty, v1alpha1.StateStale, "wrote an empty CNI conf", "kubectl delete pod -n kube-system kube-multus-ds-node-a",
+		},
+		"other namespaces could not be searched": {
+			func(w *world) { w.Search.Namespace = "downloads" }, v1alpha1.StateUnknown, "not all namespaces could be searched", "kubectl",
+		},
+		"no namespace could be searched": {
+			func(w *world) { w.Search.Failed = true }, v1alpha1.StateUnknown, "not all namespaces could be searched", "kubectl",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := healthy(t)
+			row.change(w)
+			s := Summarize(w.Data, now(), Settings{}).Status
+			if s.State != row.state || !strings.Contains(s.Message, row.says) || !strings.HasPrefix(s.Next.Command, row.next) {
+				t.Errorf("%s: %s; next %s", s.State, s.Message, s.Next.Command)
+			}
+		})
+	}
+}
+
+// TestWhatAPassDoesNotProve: no guard, and not the canary that one thinks of.
+func TestWhatAPassDoesNotProve(t *testing.T) {
+	t.Parallel()
+	w := healthy(t)
+	w.change(func(p *corev1.Pod) { p.Spec.InitContainers, p.Status.InitContainerStatuses = nil, nil })
+	w.DefaultAbsent = true
+	s := Summarize(w.Data, now(), Settings{}).Status
+	wantLine(t, s.Canaries[0].Lines, "guard", v1alpha1.MarkWarn, "the attachment alone is proven")
+	wantLine(t, s.Canaries[0].Lines, "default", v1alpha1.MarkNone, "there is no Pod downloads/vlan50-canary, the default")
+}

@@ -18,6 +18,9 @@ const (
 	recheck = time.Second
 	// retryLost is how long after a look that failed the next one is taken.
 	retryLost = time.Second
+	// slowRecheck is how often to look without a change: not everything that a state
+	// rests on is watched.
+	slowRecheck = 30 * time.Second
 	// blindRecheck is how often to look where something may be read and neither
 	// listed nor watched.
 	blindRecheck = 10 * time.Second
@@ -97,8 +100,8 @@ func (w *watcher) wait(ctx context.Context, data *Data, lost bool, each func(*Da
 	}
 }
 
-// lookAgain is when to look without a change: soon after a look that failed,
-// and now and then where changes cannot be seen.
+// lookAgain is when to look without a change: soon after a look that failed, and
+// now and then, more often where changes cannot be seen.
 func (w *watcher) lookAgain(lost bool) <-chan time.Time {
 	if lost {
 		return time.After(retryLost)
@@ -108,7 +111,7 @@ func (w *watcher) lookAgain(lost bool) <-chan time.Time {
 			return time.After(blindRecheck)
 		}
 	}
-	return nil
+	return time.After(slowRecheck)
 }
 
 // calm waits until the changes of this moment are all there.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -43,7 +44,7 @@ func synced(ctx context.Context, mirror *cluster.Mirror[metav1.PartialObjectMeta
 	defer tick.Stop()
 	for {
 		synced, err := mirror.Synced(), mirror.Err()
-		if err != nil && (!synced || answered(err)) {
+		if err != nil && (!synced || apierrors.IsForbidden(err)) {
 			return err
 		}
 		if synced {

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/vlan50/kubectl-vlan50/pkg/evidence"
+	"github.com/vlan50/kubectl-vlan50/pkg/multus"
 )
 
 // finding is what a rule found, before the catalogue's words are put to it.
@@ -161,8 +162,13 @@ func eventLines(events []*corev1.Event) []Line {
 // of another attempt.
 func (f *finding) since(events ...*corev1.Event) *finding {
 	for _, ev := range events {
-		f.seen += evidence.EventCount(ev)
-		if at := evidence.EventFirstTime(ev); f.firstSeen.IsZero() || at.Before(f.firstSeen) {
+		count, at := evidence.EventCount(ev), evidence.EventFirstTime(ev)
+		// What is combined counts every fault; its text is of the newest alone.
+		if strings.HasPrefix(ev.Message, multus.CombinedPrefix) {
+			count, at = 1, evidence.EventTime(ev)
+		}
+		f.seen += count
+		if f.firstSeen.IsZero() || at.Before(f.firstSeen) {
 			f.firstSeen = at
 		}
 	}

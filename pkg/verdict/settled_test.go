@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/vlan50/kubectl-vlan50/pkg/evidence"
+	"github.com/vlan50/kubectl-vlan50/pkg/multus"
 )
 
 const apiAway = `error setting the networks status: SetPodNetworkStatusAnnotation: failed to update the pod probe in out of cluster comm: ` +
@@ -43,6 +44,13 @@ func TestSettled(t *testing.T) {
 		{"the API server away for a minute", 70 * time.Second, true, APIServerUnreachable, []change{
 			event(2*time.Second, "FailedCreatePodSandBox", containerd(thin(own(apiAway)[0])), "kubelet"),
 			event(62*time.Second, "FailedCreatePodSandBox", containerd(thin(own(apiAway)[0])), "kubelet"),
+		}},
+		{"one fault among others that were combined", 3 * time.Minute, false, MasterLinkMissing, []change{
+			event(2*time.Second, "FailedCreatePodSandBox", containerd(shim(refused)), "kubelet"),
+			func(e *evidence.Evidence) {
+				eventOf(testUID, 10*time.Second, 9, "FailedCreatePodSandBox", multus.CombinedPrefix+containerd(thin(delegate(bySecondary, "Link not found")[0])), "kubelet")(e)
+				e.Events[len(e.Events)-1].LastTimestamp = at(170 * time.Second)
+			},
 		}},
 		{"no daemon, however often", 4 * time.Minute, false, DaemonUnreachable, []change{failing(containerd(shim(noSocket)))}},
 		{"words not known, however often", 4 * time.Minute, false, SandboxFailed, []change{failing("Failed to create pod sandbox: huh")}},

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/vlan50/kubectl-vlan50/pkg/evidence"
 )
 
 // succeeded is rule 5.
@@ -58,7 +60,7 @@ func (s *scene) passed(p proof, lines []Line) *finding {
 		f.lines = append(f.lines, eventLine(s.ev.sandbox[len(s.ev.sandbox)-1]))
 	}
 	did := "its guard and containers did well"
-	if len(s.pod.Spec.InitContainers) == 0 {
+	if !evidence.HasGuard(&s.pod.Spec) {
 		did = "its containers did well; no guard (init container) has tested the network from inside"
 	}
 	f.message = fmt.Sprintf("%s is attached to %s, and %s", s.who(), s.wantedText(), did)
@@ -144,7 +146,7 @@ func (s *scene) restartedSidecar() bool {
 func (s *scene) isSidecar(name string) bool {
 	for _, c := range s.pod.Spec.InitContainers {
 		if c.Name == name {
-			return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+			return evidence.IsSidecar(c)
 		}
 	}
 	return false
