@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -13,9 +12,9 @@ import (
 )
 
 // labMissing says why the lab cannot be used; empty where it can.
-func labMissing() string {
-	if os.Geteuid() != 0 {
-		return "the lab needs root"
+func labMissing(ctx context.Context) string {
+	if err := lab.Check(ctx); err != nil {
+		return err.Error()
 	}
 	return ""
 }

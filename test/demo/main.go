@@ -43,7 +43,8 @@ type stage interface {
 	leave() error
 }
 
-// DEMO_STAGE=scripted keeps the demo from using the lab where it could.
+// DEMO_STAGE=scripted keeps the demo from using the lab where it could, and
+// DEMO_STAGE=lab from going on without one.
 const stageVariable = "DEMO_STAGE"
 
 func run(ctx context.Context, out io.Writer) (err error) {
@@ -75,12 +76,20 @@ func run(ctx context.Context, out io.Writer) (err error) {
 // enter takes the lab where it can be had, else the scripted node, and says
 // which.
 func enter(ctx context.Context, dir string, out io.Writer) (stage, error) {
+	wanted := os.Getenv(stageVariable)
 	why := "it was asked for by " + stageVariable
-	if os.Getenv(stageVariable) != "scripted" {
-		if why = labMissing(); why == "" {
+	switch wanted {
+	case "scripted":
+	case "", "lab":
+		if why = labMissing(ctx); why == "" {
 			fmt.Fprintln(out, "This demo uses the lab: a real node with real Multus, in namespaces of its own.")
 			return enterLab(ctx, out)
 		}
+		if wanted == "lab" {
+			return nil, fmt.Errorf("%s=lab, and there is none: %s", stageVariable, why)
+		}
+	default:
+		return nil, fmt.Errorf("%s=%q: it is lab or scripted", stageVariable, wanted)
 	}
 	fmt.Fprintf(out, "This demo uses a scripted node, as %s: the API server is real, kubelet and Multus are played.\n", why)
 	return enterScripted(ctx, dir, out)

@@ -86,6 +86,15 @@ func (l *Lab) passFromRoot(mount string) error {
 	return nil
 }
 
+// removeCgroups removes the lab's folders, and takes back what their hierarchies'
+// roots hand down for them. The note of that stays until it is done.
+func (l *Lab) removeCgroups() error {
+	if err := removeCgroups(node.CgroupName); err != nil {
+		return err
+	}
+	return l.unpass()
+}
+
 // unpass takes back what passFromRoot has handed down. A controller that somebody
 // below has begun to use stays: the kernel refuses.
 func (l *Lab) unpass() error {

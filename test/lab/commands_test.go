@@ -29,6 +29,7 @@ func TestCommands(t *testing.T) {
 	}
 	run("go", "build", "-o", program, "./test/lab/cmd/lab")
 	l := open(t)
+	t.Cleanup(func() { scenario{}.putBack(t, l, result{}) })
 
 	t.Run("up twice changes nothing", func(t *testing.T) {
 		before := runningSince(t, l)

@@ -11,8 +11,6 @@ import (
 	"strconv"
 	"syscall"
 	"time"
-
-	"github.com/vlan50/kubectl-vlan50/test/lab/node"
 )
 
 // dieWithin is far above what the kernel takes to end all the lab's processes.
@@ -46,7 +44,10 @@ func Down(progress io.Writer) error {
 // do not: they went with the last of them. The file that Up locks stays in the
 // cache: one that is held must not be replaced by another.
 func (l *Lab) clean() error {
-	return errors.Join(removeCgroups(node.CgroupName), l.unpass(), os.RemoveAll(l.dir), os.RemoveAll(l.failedDir()))
+	if err := l.removeCgroups(); err != nil {
+		return err
+	}
+	return errors.Join(os.RemoveAll(l.dir), os.RemoveAll(l.failedDir()))
 }
 
 // kill ends the first process of the lab's PID namespace, and so all of them.

@@ -5,6 +5,8 @@ package lab_test
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,6 +33,44 @@ const (
 	noneDesired  = "wants no Pod on any node (nodeSelector kubernetes.io/hostname=node-2)"
 )
 
+// confsAre wants these confs on the node, and no other.
+func confsAre(names ...string) func(*testing.T, *lab.Lab) {
+	return func(t *testing.T, l *lab.Lab) {
+		t.Helper()
+		out, err := l.NodeCommand(t.Context(), "sh", "-c", "cd "+node.ConfDir+" && ls | grep -E 'conf(list)?$'").Output()
+		if err != nil || !slices.Equal(strings.Fields(string(out)), names) {
+			t.Errorf("the node has the confs %q (%v), want %v", out, err, names)
+		}
+	}
+}
+
+// plainSandbox wants, besides, a canary that has run and that Multus never saw.
+func plainSandbox(besides func(*testing.T, *lab.Lab)) func(*testing.T, *lab.Lab) {
+	return func(t *testing.T, l *lab.Lab) {
+		t.Helper()
+		besides(t, l)
+		clients, err := l.Clients()
+		if err != nil {
+			t.Fatal(err)
+		}
+		pod, err := clients.Kube.CoreV1().Pods(lab.Namespace).Get(t.Context(), lab.CanaryName, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		events, err := clients.Kube.CoreV1().Events(lab.Namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.uid=" + string(pod.UID)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		reasons := map[string]int{}
+		for _, event := range events.Items {
+			reasons[event.Reason]++
+		}
+		if reasons["Started"] == 0 || reasons["AddedInterface"] > 0 {
+			t.Errorf("the canary's events are %v", reasons)
+		}
+	}
+}
+
 // daemonFaults are of the daemon and its conf.
 func daemonFaults() []scenario {
 	return []scenario{
@@ -43,7 +83,7 @@ func daemonFaults() []scenario {
 			name:    "daemon killed in mid-attempt",
 			during:  func(_ context.Context, l *lab.Lab) error { return l.KillDaemon() },
 			verdict: "inconclusive", cause: "stale-attempt",
-			next: "again", seen: "restart",
+			next: "again", seen: "daemon pod restarted (restarts",
 		},
 		{
 			name: "daemon starved of memory",
@@ -71,6 +111,7 @@ func daemonFaults() []scenario {
 			},
 			verdict: "fail", cause: "multus-not-in-chain",
 			next: "restarting the daemon's Pod writes it", seen: steadyDaemon,
+			proof: plainSandbox(confsAre("10-flannel.conflist")),
 		},
 		{
 			name: "conf outranked",
@@ -79,6 +120,7 @@ func daemonFaults() []scenario {
 			},
 			verdict: "fail", cause: "multus-not-in-chain",
 			next: "the first file", seen: steadyDaemon,
+			proof: plainSandbox(confsAre("00-a.conflist", "00-multus.conf", "10-flannel.conflist")),
 		},
 		{
 			name:    "conf left behind without a daemon",
@@ -86,6 +128,7 @@ func daemonFaults() []scenario {
 			timeout: time.Minute,
 			verdict: "inconclusive", cause: "rollout-zero-desired",
 			next: "node selector", seen: noneDesired,
+			proof: confsAre("00-multus.conf", "10-flannel.conflist"),
 		},
 	}
 }

@@ -39,6 +39,13 @@ func TestRunningCanary(t *testing.T) {
 	if code := run.wait(t); code != 5 || !strings.Contains(run.said(), "somebody deleted it by force") {
 		t.Errorf("exit code %d\n%s", code, run.said())
 	}
+	// The address is held until the kubelet has ended it.
+	for l.InNode(ctx, "sh", "-c", `! cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\0' ' ' | grep -q 'sleep 600'`) != nil {
+		if ctx.Err() != nil {
+			t.Fatal("the forced canary lives on")
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
 	if out, err := l.Kubectl(ctx, "get", "pod", "--namespace", lab.Namespace, lab.CanaryName); err == nil {
 		t.Errorf("another canary was made:\n%s", out)
 	}

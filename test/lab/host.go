@@ -12,6 +12,14 @@ import (
 	"github.com/vlan50/kubectl-vlan50/test/lab/node"
 )
 
+// Check tells why no lab can run on this machine; nil where one can.
+func Check(ctx context.Context) error {
+	if _, err := find(); err != nil {
+		return err
+	}
+	return checkHost(ctx)
+}
+
 // checkHost looks, before anything is built, for what the lab cannot bring
 // along: programs of the machine's own, namespaces and cgroups.
 func checkHost(ctx context.Context) error {

@@ -5,6 +5,7 @@ package lab_test
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -43,10 +44,10 @@ func TestLeavesNothing(t *testing.T) {
 	} {
 		t.Run(end.name, func(t *testing.T) {
 			down(t)
-			before := machine(t)
+			before := machine(t.Fatal)
 			end.do(t)
 			down(t)
-			if diff := cmp.Diff(snapshot{}, machine(t).without(before)); diff != "" {
+			if diff := cmp.Diff(snapshot{}, machine(t.Fatal).without(before)); diff != "" {
 				t.Errorf("the lab left something:\n%s", diff)
 			}
 			if _, err := lab.Open(); err == nil {
@@ -100,11 +101,24 @@ func crash(t *testing.T) {
 // interruptStart cancels a start while the cluster comes up.
 func interruptStart(t *testing.T) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	if _, err := lab.Up(ctx, t.Output()); err == nil {
+	if _, err := lab.Up(ctx, progress{t.Output(), cancel}); err == nil {
 		t.Fatal("the lab was up before it could be interrupted")
 	}
+}
+
+// progress interrupts once the manifests are applied.
+type progress struct {
+	io.Writer
+	interrupt func()
+}
+
+func (p progress) Write(text []byte) (int, error) {
+	if strings.Contains(string(text), "applying the manifests") {
+		p.interrupt()
+	}
+	return p.Writer.Write(text)
 }
 
 // snapshot is what a lab could leave on a machine.
@@ -132,17 +146,16 @@ func added(before, after []string) []string {
 	return all
 }
 
-func machine(t *testing.T) snapshot {
-	t.Helper()
+func machine(fail func(...any)) snapshot {
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		t.Fatal(err)
+		fail(err)
 	}
 	cache = filepath.Join(cache, "kubectl-vlan50")
-	namespaces, running := processes(t)
+	namespaces, running := processes(fail)
 	s := snapshot{
 		Namespaces: namespaces, Processes: running,
-		Mounts: mounts(t), Links: links(t), Cgroups: cgroups(t), Files: files(t, cache), Settings: settings(t),
+		Mounts: mounts(fail), Links: links(fail), Cgroups: cgroups(fail), Files: files(fail, cache), Settings: settings(fail),
 	}
 	for _, list := range [][]string{s.Namespaces, s.Processes, s.Mounts, s.Links, s.Cgroups, s.Files, s.Settings} {
 		slices.Sort(list)
@@ -152,11 +165,10 @@ func machine(t *testing.T) snapshot {
 
 // processes gives the namespaces that any process is in, and the processes of
 // the lab's programs.
-func processes(t *testing.T) (namespaces, running []string) {
-	t.Helper()
+func processes(fail func(...any)) (namespaces, running []string) {
 	links, err := filepath.Glob("/proc/[0-9]*/ns/*")
 	if err != nil {
-		t.Fatal(err)
+		fail(err)
 	}
 	for _, link := range links {
 		// A process that has just ended has none.
@@ -166,7 +178,7 @@ func processes(t *testing.T) (namespaces, running []string) {
 	}
 	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
-		t.Fatal(err)
+		fail(err)
 	}
 	for _, path := range lines {
 		data, _ := os.ReadFile(path)
@@ -178,20 +190,18 @@ func processes(t *testing.T) (namespaces, running []string) {
 	return namespaces, running
 }
 
-func mounts(t *testing.T) []string {
-	t.Helper()
+func mounts(fail func(...any)) []string {
 	data, err := os.ReadFile("/proc/self/mounts")
 	if err != nil {
-		t.Fatal(err)
+		fail(err)
 	}
 	return slices.Collect(strings.Lines(string(data)))
 }
 
-func links(t *testing.T) []string {
-	t.Helper()
+func links(fail func(...any)) []string {
 	interfaces, err := net.Interfaces()
 	if err != nil {
-		t.Fatal(err)
+		fail(err)
 	}
 	var names []string
 	for _, i := range interfaces {
@@ -201,35 +211,34 @@ func links(t *testing.T) []string {
 }
 
 // cgroups are the folders a kubelet makes, in any hierarchy.
-func cgroups(t *testing.T) []string {
-	t.Helper()
-	return walk(t, "/sys/fs/cgroup", func(path string, entry fs.DirEntry) bool {
+func cgroups(fail func(...any)) []string {
+	return walk(fail, "/sys/fs/cgroup", func(path string, entry fs.DirEntry) bool {
 		return entry.IsDir() && (strings.Contains(path, node.CgroupName) || strings.Contains(path, "kubepods"))
 	})
 }
 
 // files are those of the folders that clusters and package managers write to,
 // and the lab's own in the cache that are of one run.
-func files(t *testing.T, cache string) []string {
-	t.Helper()
+func files(fail func(...any), cache string) []string {
 	var all []string
 	home, err := os.UserHomeDir()
 	if err != nil {
-		t.Fatal(err)
+		fail(err)
 	}
 	for _, dir := range []string{"/etc", "/opt", "/run", "/usr/libexec", "/usr/local/bin", "/var/lib", "/var/log", filepath.Join(home, ".kube")} {
-		all = append(all, walk(t, dir, func(string, fs.DirEntry) bool { return true })...)
+		all = append(all, walk(fail, dir, func(string, fs.DirEntry) bool { return true })...)
 	}
-	return append(all, walk(t, cache, func(path string, _ fs.DirEntry) bool {
-		return strings.HasPrefix(path, filepath.Join(cache, "lab"))
+	return append(all, walk(fail, cache, func(path string, _ fs.DirEntry) bool {
+		// The lock of a start stays, as one that is held must not be replaced.
+		lab := filepath.Join(cache, "lab")
+		return strings.HasPrefix(path, lab) && path != lab+".up"
 	})...)
 }
 
 // settings are the kernel's, as far as they are no counters: those of memory
 // and of panics belong to the whole machine, and a kubelet likes to change them;
 // what a cgroup hierarchy's root hands down is needed by a kubelet as well.
-func settings(t *testing.T) []string {
-	t.Helper()
+func settings(fail func(...any)) []string {
 	var all []string
 	for _, pattern := range []string{
 		"/proc/sys/vm/*", "/proc/sys/kernel/panic*", "/proc/sys/kernel/keys/*", "/proc/sys/net/ipv4/ip_forward",
@@ -237,7 +246,7 @@ func settings(t *testing.T) []string {
 	} {
 		paths, err := filepath.Glob(pattern)
 		if err != nil {
-			t.Fatal(err)
+			fail(err)
 		}
 		for _, path := range paths {
 			// Some can be written only.
@@ -249,8 +258,7 @@ func settings(t *testing.T) []string {
 	return all
 }
 
-func walk(t *testing.T, root string, wanted func(string, fs.DirEntry) bool) []string {
-	t.Helper()
+func walk(fail func(...any), root string, wanted func(string, fs.DirEntry) bool) []string {
 	var found []string
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -262,7 +270,7 @@ func walk(t *testing.T, root string, wanted func(string, fs.DirEntry) bool) []st
 		return err
 	})
 	if err != nil {
-		t.Fatal(err)
+		fail(err)
 	}
 	return found
 }

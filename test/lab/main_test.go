@@ -5,11 +5,14 @@ package lab_test
 import (
 	"context"
 	"fmt"
+	"log"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/vlan50/kubectl-vlan50/test/buildcache"
 	"github.com/vlan50/kubectl-vlan50/test/lab"
@@ -25,14 +28,20 @@ func TestMain(m *testing.M) {
 	os.Exit(run(m))
 }
 
-func run(m *testing.M) int {
+func run(m *testing.M) (code int) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	if err := lab.Check(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "lab:", err)
+		return 1
+	}
 	_, openErr := lab.Open()
 	if openErr != nil {
+		before := machine(func(args ...any) { log.Fatal(args...) })
 		defer func() {
-			if err := lab.Down(os.Stderr); err != nil {
+			if err := downAsBefore(before); err != nil {
 				fmt.Fprintln(os.Stderr, "lab:", err)
+				code = 1
 			}
 		}()
 	}
@@ -52,7 +61,7 @@ func run(m *testing.M) int {
 		}
 		os.Exit(1)
 	})()
-	code := m.Run()
+	code = m.Run()
 	if openErr != nil {
 		return code
 	}
@@ -64,6 +73,18 @@ func run(m *testing.M) int {
 		return 1
 	}
 	return code
+}
+
+// downAsBefore ends the lab, and wants the machine as it was before all tests.
+func downAsBefore(before snapshot) error {
+	if err := lab.Down(os.Stderr); err != nil {
+		return err
+	}
+	after := machine(func(args ...any) { log.Fatal(args...) })
+	if diff := cmp.Diff(snapshot{}, after.without(before)); diff != "" {
+		return fmt.Errorf("all tests together left something:\n%s", diff)
+	}
+	return nil
 }
 
 // open gives the lab that TestMain has started.

@@ -5,6 +5,7 @@ package lab
 import (
 	"context"
 	"debug/elf"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -100,7 +101,9 @@ func isStatic(path string) bool {
 // fresh machine, so a first failure refreshes them.
 func fetchPackage(ctx context.Context, dir, pkg string, progress io.Writer) error {
 	fmt.Fprintf(progress, "fetching the package %s into the cache (it is not installed)\n", pkg)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	final := dir
+	dir += ".unpacking" // one that is cut short must not look whole
+	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755)); err != nil {
 		return err
 	}
 	if err := run(ctx, dir, "apt-get", "download", pkg); err != nil {
@@ -123,7 +126,7 @@ func fetchPackage(ctx context.Context, dir, pkg string, progress io.Writer) erro
 			return err
 		}
 	}
-	return nil
+	return errors.Join(os.RemoveAll(final), os.Rename(dir, final))
 }
 
 // run runs a command to its end; its output speaks only in the error.

@@ -56,6 +56,7 @@ func TestPointsOfTheDaemonSet(t *testing.T) {
 			},
 			verdict: "fail", cause: "multus-not-in-chain",
 			next: "CNI conf folder", seen: steadyDaemon,
+			proof: plainSandbox(confsAre("10-flannel.conflist")),
 		},
 		{
 			name: "wrong installer directory",

@@ -261,17 +261,10 @@ func TestRollbackPods(t *testing.T) {
 			defer watcher.Stop()
 			rollBack(ctx, t, l, t.TempDir(), append(row.args, "--yes")...).expect(t, 0, "done")
 			var mounted []string
-			for probed := false; !probed || len(mounted) < len(row.mounts); {
-				event, open := <-watcher.ResultChan()
-				if !open {
-					t.Fatalf("the watch has ended before all Pods were seen: a probe %t, mounts %v", probed, mounted)
-				}
-				pod, ok := event.Object.(*corev1.Pod)
-				if !ok || event.Type != watch.Added {
-					continue
-				}
+			probes := 0
+			for _, pod := range podsSeen(watcher) {
 				if pod.Labels[rollback.PodLabel] == rollback.ProbeRole {
-					probed = true
+					probes++
 					checkRights(t, pod, nil)
 					continue
 				}
@@ -281,7 +274,28 @@ func TestRollbackPods(t *testing.T) {
 					}
 				}
 			}
+			if probes < 2 || len(mounted) != len(row.mounts) {
+				t.Errorf("%d probes, mounts %v; want two and %v", probes, mounted, row.mounts)
+			}
 		})
+	}
+}
+
+// podsSeen are all Pods that a watch has seen made, once it is quiet.
+func podsSeen(watcher watch.Interface) []*corev1.Pod {
+	var pods []*corev1.Pod
+	for {
+		select {
+		case event, open := <-watcher.ResultChan():
+			if !open {
+				return pods
+			}
+			if pod, ok := event.Object.(*corev1.Pod); ok && event.Type == watch.Added {
+				pods = append(pods, pod)
+			}
+		case <-time.After(2 * time.Second):
+			return pods
+		}
 	}
 }
 

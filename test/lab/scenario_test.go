@@ -46,6 +46,8 @@ type scenario struct {
 	also string
 	// next is a part of the next step.
 	next string
+	// proof looks on the node itself that the fault is the one meant.
+	proof func(*testing.T, *lab.Lab)
 	// seen is a part of the message that decided it, as the node gave it.
 	seen string
 }
@@ -85,6 +87,9 @@ func (s scenario) run(t *testing.T) {
 		s.cause = s.also
 	}
 	r.expect(t, s.verdict, s.cause)
+	if s.proof != nil {
+		s.proof(t, l)
+	}
 	if !strings.Contains(r.document.Status.Next, s.next) {
 		t.Errorf("next step %q, want one with %q", r.document.Status.Next, s.next)
 	}
@@ -122,8 +127,11 @@ func (s scenario) act(ctx context.Context, l *lab.Lab, begun chan<- struct{}) er
 	for {
 		pod, err := clients.Kube.CoreV1().Pods(lab.Namespace).Get(ctx, lab.CanaryName, metav1.GetOptions{})
 		if err == nil && pod.Spec.NodeName != "" {
+			if err := s.during(ctx, l); err != nil {
+				return err
+			}
 			close(begun)
-			return s.during(ctx, l)
+			return nil
 		}
 		select {
 		case <-ctx.Done():

@@ -98,11 +98,12 @@ func (l *Lab) prepare(ctx context.Context, progress io.Writer) (references map[s
 
 // allPrograms builds and fetches all programs, or takes them from the cache.
 func allPrograms(ctx context.Context, progress io.Writer) (map[string]string, error) {
-	programs, err := buildPrograms(ctx, progress)
+	// What is missing and cannot be had is known at once, a build takes minutes.
+	packages, err := findPackages(ctx, progress)
 	if err != nil {
 		return nil, err
 	}
-	packages, err := findPackages(ctx, progress)
+	programs, err := buildPrograms(ctx, progress)
 	if err != nil {
 		return nil, err
 	}
@@ -112,13 +113,19 @@ func allPrograms(ctx context.Context, progress io.Writer) (map[string]string, er
 
 // Build fills the cache with all that the lab is made of, and starts nothing.
 func Build(ctx context.Context, progress io.Writer) error {
-	if _, err := find(); err != nil {
+	l, err := find()
+	if err != nil {
 		return err
 	}
 	if err := checkHost(ctx); err != nil {
 		return err
 	}
-	_, err := allPrograms(ctx, progress)
+	unlock, err := lockedfile.MutexAt(l.dir + ".up").Lock()
+	if err != nil {
+		return fmt.Errorf("waiting for a start of the lab: %w", err)
+	}
+	defer unlock()
+	_, err = allPrograms(ctx, progress)
 	return err
 }
 
@@ -145,14 +152,14 @@ func (l *Lab) writeConfig(config node.Config) error {
 
 // boot starts the node and sets up the reference site on it.
 func (l *Lab) boot(ctx context.Context, references map[string]string, progress io.Writer) (err error) {
-	if err := l.makeCgroup(node.Name); err != nil {
-		return err
-	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, l.endAfterFailure(ctx))
 		}
 	}()
+	if err := l.makeCgroup(node.Name); err != nil {
+		return err
+	}
 	leash, err := l.startNode(ctx, progress)
 	if err != nil {
 		return err
@@ -175,11 +182,14 @@ func (l *Lab) failedDir() string { return l.dir + "-failed-start" }
 // endAfterFailure takes a half-started lab down. Where it was not interrupted,
 // its logs are kept.
 func (l *Lab) endAfterFailure(ctx context.Context) error {
-	err := errors.Join(l.kill(), removeCgroups(node.CgroupName), l.unpass())
+	err := errors.Join(l.kill(), l.removeCgroups())
 	if ctx.Err() == nil && os.Rename(filepath.Join(l.dir, node.LogDir), l.failedDir()) == nil {
 		err = errors.Join(err, fmt.Errorf("the logs are in %s", l.failedDir()))
 	}
-	return errors.Join(err, os.RemoveAll(l.dir))
+	if err != nil {
+		return err // the next lab-down goes on from what is noted
+	}
+	return os.RemoveAll(l.dir)
 }
 
 // startNode starts the lab's first process and waits until the node is up. The
