@@ -63,3 +63,23 @@ func TestOldCanaryDeletedByForce(t *testing.T) {
 		})
 	}
 }
+
+func TestStanding(t *testing.T) {
+	sandbox := func(status corev1.ConditionStatus) []corev1.PodCondition {
+		return []corev1.PodCondition{{Type: corev1.PodReadyToStartContainers, Status: status}}
+	}
+	waiting := []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}}}
+	for name, row := range map[string]struct {
+		status corev1.PodStatus
+		want   string
+	}{
+		"its image is waited for in a sandbox": {corev1.PodStatus{Phase: corev1.PodPending, Conditions: sandbox(corev1.ConditionTrue), ContainerStatuses: waiting}, "sandbox was standing"},
+		"its sandbox was taken down":           {corev1.PodStatus{Phase: corev1.PodFailed, Conditions: sandbox(corev1.ConditionFalse), ContainerStatuses: waiting}, ""},
+		"it never had one":                     {corev1.PodStatus{Phase: corev1.PodPending}, ""},
+		"it has finished":                      {corev1.PodStatus{Phase: corev1.PodSucceeded, Conditions: sandbox(corev1.ConditionTrue)}, ""},
+	} {
+		if got := standing(&corev1.Pod{Status: row.status}); got != row.want {
+			t.Errorf("%s: %q, want %q", name, got, row.want)
+		}
+	}
+}

@@ -191,20 +191,36 @@ func (r *Retest) waitGone(ctx context.Context, uid types.UID) error {
 
 // notForced refuses where the old canary went from the API before its kubelet had
 // ended it: a deletion by force leaves its sandbox on the node, with the address.
-// A kubelet reports the end of every container before it lets a Pod go. uid is
-// that of the Pod, any where it is empty.
+// A kubelet reports the end of every container, and of the sandbox, before it lets
+// a Pod go. uid is that of the Pod, any where it is empty.
 func (r *Retest) notForced(uid types.UID) error {
 	last := r.live.canary.Deleted()
 	if last == nil || uid != "" && last.UID != uid {
 		return nil
 	}
-	for _, status := range slices.Concat(last.Status.InitContainerStatuses, last.Status.ContainerStatuses) {
-		if status.State.Running != nil {
-			return refusef("Pod %s (UID %s) went from the API while its container %s was running on node %s: somebody deleted it by force, and its address may still be held there; see that it is gone on the node (crictl pods --name %s), then run this again (%s)",
-				r.Canary, last.UID, status.Name, orNone(last.Spec.NodeName), r.Canary.Name, r.state)
-		}
+	if stood := standing(last); stood != "" {
+		return refusef("Pod %s (UID %s) went from the API while its %s on node %s: somebody deleted it by force, and its address may still be held there; see that it is gone on the node (crictl pods --name %s), then run this again (%s)",
+			r.Canary, last.UID, stood, orNone(last.Spec.NodeName), r.Canary.Name, r.state)
 	}
 	return nil
+}
+
+// standing says what of a Pod its kubelet has not reported to have ended; empty
+// where nothing. Of the sandbox kubelets tell since Kubernetes 1.29.
+func standing(pod *corev1.Pod) string {
+	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if status.State.Running != nil {
+			return "container " + status.Name + " was running"
+		}
+	}
+	ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+	sandbox := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReadyToStartContainers && c.Status == corev1.ConditionTrue
+	})
+	if sandbox && !ended {
+		return "sandbox was standing"
+	}
+	return ""
 }
 
 // lastFrom keeps the judgement of a terminating canary as the last known state.
