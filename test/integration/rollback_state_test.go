@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/vlan50/kubectl-vlan50/pkg/api/v1alpha1"
 	"github.com/vlan50/kubectl-vlan50/test/scriptednode"
@@ -65,5 +66,50 @@ func TestRollbackKnowsTheConfDirOfADeletedDaemonSet(t *testing.T) {
 	}
 	if left := s.left(); len(left) > 0 {
 		t.Errorf("left in the API: %v", left)
+	}
+}
+
+// The server goes away while a node Pod runs, and stays away for longer than the
+// run waits for it: the run says what it could not delete, and the next one sweeps
+// it and goes on.
+func TestRollbackLosesTheServer(t *testing.T) {
+	t.Parallel()
+	server := ownPlane(t)
+	s := newRollbackSite(t, server, "lost")
+	run := s.start("rollback", "-o", "json", "--yes", "--timeout", "8s")
+	run.waitFor("waiting for the Pod vlan50-rollback-node")
+	server.Kill()
+	ended := run.wait()
+	if ended.code != 1 && ended.code != 4 {
+		t.Errorf("exit code %d\n%s", ended.code, ended.stderr)
+	}
+	ended.said(t, "vlan50-rollback-node")
+	check(t, server.Restart(t.Context()))
+	s.rollback("--yes").expectResult(t, 0, "done")
+	s.checkGone()
+}
+
+// A consumer that the user named is named again by the second run, or gone.
+func TestRollbackKilledBesideAConsumer(t *testing.T) {
+	t.Parallel()
+	s := newRollbackSite(t, ownPlane(t), "killed-also")
+	also := []string{"--yes", "--also", "pod/" + s.Namespace + "/proxy"}
+	for _, when := range []string{"step 3 of 15 done", "step 4 of 15 done: Pod " + s.Namespace + "/proxy", "step 8 of 15 done"} {
+		pod, err := s.CanaryPod()
+		check(t, err)
+		pod.Name, pod.Spec.InitContainers = "proxy", nil
+		pod.Annotations = map[string]string{"k8s.v1.cni.cncf.io/networks": s.Network}
+		_, err = s.client.CoreV1().Pods(s.Namespace).Create(t.Context(), pod, metav1.CreateOptions{})
+		check(t, err)
+		run := s.start(append([]string{"rollback", "-o", "json"}, also...)...)
+		run.waitFor(when)
+		run.signal(syscall.SIGKILL)
+		if ended := run.wait(); ended.code != -1 {
+			t.Errorf("it was not killed: exit code %d", ended.code)
+		}
+		s.forget()
+		s.rollback(also...).expectResult(t, 0, "done")
+		s.checkGone()
+		s.restore()
 	}
 }
