@@ -176,24 +176,14 @@ func (r *Rollback) locked(ctx context.Context) error {
 	if err := refuseBroken(plan); err != nil {
 		return err
 	}
-	if plan.Empty() {
-		r.result.Outcome = Clean
-		r.result.Message = r.cleanMessage()
-		// Where a run was killed at its very end.
-		_, err := r.Store.CloseObjects(r.state.DaemonSet, r.Now())
-		return err
+	if plan.Empty() || plan.ProbesOnly() {
+		return r.proveClean(ctx)
 	}
-	if !plan.ProbesOnly() {
-		if err := r.confirm(ctx, plan); err != nil {
-			return err
-		}
+	if err := r.confirm(ctx, plan); err != nil {
+		return err
 	}
 	if err := r.execute(ctx); err != nil {
 		return err
-	}
-	if plan.ProbesOnly() {
-		r.result.Outcome, r.result.Message = Clean, r.cleanMessage()
-		return nil
 	}
 	if err := r.nobodyBack(ctx); err != nil {
 		return err
@@ -207,6 +197,17 @@ func (r *Rollback) locked(ctx context.Context) error {
 	r.result.Message = r.doneMessage()
 	r.result.Next = r.doneNext()
 	return nil
+}
+
+// proveClean ends a run for which nothing is left to do.
+func (r *Rollback) proveClean(ctx context.Context) error {
+	if err := r.execute(ctx); err != nil {
+		return err
+	}
+	r.result.Outcome, r.result.Message = Clean, r.cleanMessage()
+	// Where a run was killed at its very end.
+	_, err := r.Store.CloseObjects(r.state.DaemonSet, r.Now())
+	return err
 }
 
 // confirm asks, and makes sure that nothing has changed for the worse while the
