@@ -161,7 +161,7 @@ func (r *Retest) held(lease *coordinationv1.Lease, holder string) error {
 	if at := lease.Spec.AcquireTime; at != nil {
 		since = fmt.Sprintf("%s (%s ago)", at.UTC().Format(time.RFC3339), age(r.now(), at.Time))
 	}
-	return refusef("Pod %s is being retested by %s since %s: wait for it to end; its lock (Lease %s) can be taken %s after its last renewal",
+	return refusef("Pod %s is locked by %s since %s: wait for it to end; its lock (Lease %s) can be taken %s after its last renewal",
 		r.Canary, holder, since, r.Canary, leaseDuration)
 }
 

@@ -91,7 +91,7 @@ func TestLockIsRefusedWhileItsHolderLives(t *testing.T) {
 					})
 				}
 				_, err := w.retest().Run(t.Context())
-				if !isRefusal(err) || !strings.Contains(err.Error(), "is being retested by bob@rack since ") {
+				if !isRefusal(err) || !strings.Contains(err.Error(), "is locked by bob@rack since ") {
 					t.Errorf("error: %v", err)
 				}
 				if !w.untouched() {

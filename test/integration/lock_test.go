@@ -84,7 +84,7 @@ func TestTwoRetestsAtOnce(t *testing.T) {
 	since := s.lease().Spec.AcquireTime.UTC().Format(time.RFC3339)
 
 	for range 2 {
-		s.retest().expectError(t, 5, "is being retested by "+s.holder(), "since "+since)
+		s.retest().expectError(t, 5, "is locked by "+s.holder(), "since "+since)
 	}
 	if !strings.Contains(s.holder(), "@") || !strings.Contains(s.holder(), "(started ") {
 		t.Errorf("the holder does not name user, host and start: %q", s.holder())

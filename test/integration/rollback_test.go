@@ -379,7 +379,7 @@ func TestRollbackWaitsForNobody(t *testing.T) {
 	s.node.Play(neverFinishes())
 	retest := s.start("canary", "retest", "-o", "json", "-f", s.manifest)
 	retest.waitFor("waits for its sandbox")
-	s.rollback("--yes").expectError(t, 5, "is being retested by")
+	s.rollback("--yes").expectError(t, 5, "is locked by")
 	retest.signal(syscall.SIGINT)
 	retest.wait()
 	s.rollback("--yes").expectResult(t, 0, "done")
