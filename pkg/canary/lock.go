@@ -118,7 +118,7 @@ func (r *Retest) put(ctx context.Context, current *coordinationv1.Lease) (lease 
 		lease, err = r.leases().Update(ctx, r.lease(current), metav1.UpdateOptions{FieldManager: FieldManager})
 	}
 	if apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) {
-		return nil, refusef("another retest of Pod %s has just begun: wait for it, then run this again", r.Canary)
+		return nil, refusef("Pod %s has just been locked by another run: wait for it to end, then run this again", r.Canary)
 	}
 	return lease, wrapLease(err, r)
 }

@@ -314,7 +314,7 @@ func TestLockRaces(t *testing.T) {
 				w := newWorld(t)
 				happens(w)
 				_, err := w.retest().Run(t.Context())
-				if !isRefusal(err) || !strings.Contains(err.Error(), "another retest of Pod downloads/vlan50-canary has just begun") {
+				if !isRefusal(err) || !strings.Contains(err.Error(), "Pod downloads/vlan50-canary has just been locked by another run") {
 					t.Errorf("error: %v", err)
 				}
 				if !w.untouched() {

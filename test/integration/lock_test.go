@@ -112,7 +112,7 @@ func TestManyRetestsBeginAtTheSameMoment(t *testing.T) {
 		}()
 	}
 	for range len(runs) - 1 {
-		(<-ended).wait().expectError(t, 5, "retest")
+		(<-ended).wait().expectError(t, 5, "Pod "+s.Namespace+"/"+s.Canary, "locked by", "wait for it to end")
 	}
 	s.openGate()
 	winner := <-ended
