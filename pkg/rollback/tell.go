@@ -84,7 +84,7 @@ func (r *Rollback) doneNext() string {
 	if r.result.Saved == "" {
 		return ""
 	}
-	return fmt.Sprintf("to come back: kubectl apply -f %s (twice, where the first makes the kind of the networks), then kubectl vlan50 canary retest; --undo puts the nodes' conf back", r.result.Saved)
+	return fmt.Sprintf("to come back: kubectl apply -f %s (again until it finds every kind: that of the networks is made by the first), then kubectl vlan50 canary retest; --undo puts the nodes' conf back", r.result.Saved)
 }
 
 func (r *Rollback) kept() []string {

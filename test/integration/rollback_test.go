@@ -116,8 +116,13 @@ func TestRollbackKilledAfterEachStep(t *testing.T) {
 	if len(plan.Status.Steps) != 14 {
 		t.Fatalf("%d steps", len(plan.Status.Steps))
 	}
-	kill := func(t *testing.T, when string, last bool) {
+	p := s.behindProxy()
+	kill := func(t *testing.T, when string, next *v1alpha1.RollbackStep, last bool) {
 		t.Helper()
+		letGo := func() {}
+		if next != nil && next.Action == "delete" {
+			letGo = p.hold(s.deletion(*next)).letGo // else a quick run may outrun the kill
+		}
 		run := s.start("rollback", "-o", "json", "--yes")
 		run.waitFor(when)
 		run.signal(syscall.SIGKILL)
@@ -125,6 +130,7 @@ func TestRollbackKilledAfterEachStep(t *testing.T) {
 		if ended := run.wait(); ended.code != -1 && !last {
 			t.Errorf("it was not killed: exit code %d", ended.code)
 		}
+		letGo()
 		s.forget()
 		out := s.rollback("--yes")
 		if end := out.result(t).Status.Outcome; out.code != 0 || end != "done" && end != "clean" {
@@ -134,10 +140,15 @@ func TestRollbackKilledAfterEachStep(t *testing.T) {
 		s.rollback().expectResult(t, 0, "clean")
 		s.restore()
 	}
-	t.Run("00 while it looks at the node", func(t *testing.T) { kill(t, "waiting for the Pod vlan50-rollback-node", false) })
-	for _, step := range plan.Status.Steps {
+	t.Run("00 while it looks at the node", func(t *testing.T) { kill(t, "waiting for the Pod vlan50-rollback-node", nil, false) })
+	for i, step := range plan.Status.Steps {
+		last := i+1 == len(plan.Status.Steps)
+		var next *v1alpha1.RollbackStep
+		if !last {
+			next = &plan.Status.Steps[i+1]
+		}
 		t.Run(stepName(step), func(t *testing.T) {
-			kill(t, fmt.Sprintf("step %d of %d done", step.Number, len(plan.Status.Steps)), step.Number == len(plan.Status.Steps))
+			kill(t, fmt.Sprintf("step %d of %d done", step.Number, len(plan.Status.Steps)), next, last)
 		})
 	}
 }

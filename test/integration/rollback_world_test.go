@@ -401,6 +401,16 @@ func (o outcome) said(t *testing.T, texts ...string) {
 	}
 }
 
+// deletion matches the request by which a step deletes its object.
+func (s *rollbackSite) deletion(step v1alpha1.RollbackStep) match {
+	s.t.Helper()
+	kind, name, found := strings.Cut(step.Object, " ")
+	if !found {
+		s.t.Fatalf("step %d is about %q, which is no object", step.Number, step.Object)
+	}
+	return to(http.MethodDelete, "/"+strings.ToLower(kind)+"s/"+name[strings.LastIndex(name, "/")+1:])
+}
+
 // stepName names a step's number for a subtest.
 func stepName(step v1alpha1.RollbackStep) string {
 	subject := step.Object

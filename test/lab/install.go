@@ -60,14 +60,11 @@ func (l *Lab) writeManifests(references map[string]string) error {
 // written its conf: made any earlier it would come up on flannel alone.
 func (l *Lab) install(ctx context.Context, progress io.Writer) error {
 	fmt.Fprintln(progress, "applying the manifests of the reference site")
-	for _, args := range [][]string{
-		{"apply", "-f", l.Manifest(manifestCRD), "-f", l.Manifest(manifestRBAC), "-f", l.Manifest(manifestDaemonSet)},
-		{"wait", "--for=condition=Established", "-f", l.Manifest(manifestCRD)},
-		{"apply", "-f", l.Manifest(manifestNetwork), "-f", l.Manifest(manifestGuard)},
-	} {
-		if _, err := l.Kubectl(ctx, args...); err != nil {
-			return err
-		}
+	if err := l.ApplyFiles(ctx, l.Manifest(manifestCRD), l.Manifest(manifestRBAC), l.Manifest(manifestDaemonSet)); err != nil {
+		return err
+	}
+	if err := l.ApplyFiles(ctx, l.Manifest(manifestNetwork), l.Manifest(manifestGuard)); err != nil {
+		return err
 	}
 	fmt.Fprintln(progress, "waiting for Multus")
 	if err := l.firstConf(ctx); err != nil {
@@ -75,6 +72,26 @@ func (l *Lab) install(ctx context.Context, progress io.Writer) error {
 	}
 	_, err := l.Kubectl(ctx, "apply", "-f", l.CanaryManifest())
 	return err
+}
+
+// ApplyFiles applies files or folders of manifests, again while a kind of theirs is not
+// served yet: the API server takes a moment for that after it has its definition.
+func (l *Lab) ApplyFiles(ctx context.Context, paths ...string) error {
+	args := []string{"apply"}
+	for _, path := range paths {
+		args = append(args, "--filename", path)
+	}
+	for {
+		_, err := l.Kubectl(ctx, args...)
+		if err == nil || !strings.Contains(err.Error(), "no matches for kind") {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
 }
 
 // firstConf waits for the conf of Multus, or for a service to end without which none comes.

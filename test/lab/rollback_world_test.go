@@ -120,18 +120,7 @@ func remade(t *testing.T, l *lab.Lab) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The first time makes the kind of the networks, the second the network.
-	for range 2 {
-		for _, file := range files {
-			if _, applyErr := l.Kubectl(ctx, "apply", "-f", file); applyErr != nil {
-				err = applyErr
-				time.Sleep(time.Second)
-			} else {
-				err = nil
-			}
-		}
-	}
-	if err := errors.Join(err, l.Reset(ctx)); err != nil {
+	if err := errors.Join(l.ApplyFiles(ctx, files...), l.Reset(ctx)); err != nil {
 		t.Errorf("the lab is not as it was found: %v", err)
 	}
 	if err := l.InNode(ctx, "rm", "-rf", node.ConfDir+"/"+rollback.BackupDir); err != nil {

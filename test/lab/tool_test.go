@@ -73,7 +73,12 @@ func runTool(ctx context.Context, t *testing.T, l *lab.Lab, home string, args ..
 // retest runs a retest and reads the verdict it prints.
 func retest(ctx context.Context, t *testing.T, l *lab.Lab, args ...string) result {
 	t.Helper()
-	home := t.TempDir()
+	return retestFrom(ctx, t, l, t.TempDir(), args...)
+}
+
+// retestFrom is retest for one who has used the tool before, with this home.
+func retestFrom(ctx context.Context, t *testing.T, l *lab.Lab, home string, args ...string) result {
+	t.Helper()
 	var r result
 	start := time.Now()
 	r.stdout, r.stderr, r.code = runTool(ctx, t, l, home, append([]string{"canary", "retest", "--output", "json"}, args...)...)
