@@ -29,10 +29,13 @@ func TestHealthy(t *testing.T) {
 			t.Logf("%s in %s", r.document.Status.Message, r.took.Round(100*time.Millisecond))
 			r.expect(t, "pass", "ok")
 			checkRecord(t, l, r)
+			healthy := scenario{name: "healthy", verdict: "pass", cause: "ok"}
 			if t.Failed() {
 				r.explain(t.Context(), t, l)
-			} else if *capture && name == "healthy" {
-				scenario{name: name, verdict: "pass", cause: "ok"}.save(t, r)
+			} else if *capture && name == healthy.name {
+				healthy.save(t, r)
+			} else {
+				healthy.kept(t)
 			}
 		})
 	}

@@ -84,7 +84,7 @@ func (s scenario) run(t *testing.T) {
 		t.Errorf("acting in the middle of the attempt: %v", err)
 	}
 	if s.also != "" && r.document.Status.Cause == s.also {
-		s.cause = s.also
+		s.cause, s.also = s.also, s.cause
 	}
 	r.expect(t, s.verdict, s.cause)
 	if s.proof != nil {
@@ -96,7 +96,9 @@ func (s scenario) run(t *testing.T) {
 	if s.seen != "" && !r.mentions(s.seen) {
 		t.Errorf("no line of the evidence has %q: %v", s.seen, r.document.Status.Evidence)
 	}
-	if *capture && !t.Failed() {
+	if !*capture {
+		s.kept(t)
+	} else if !t.Failed() {
 		s.save(t, r)
 	}
 }
@@ -184,6 +186,34 @@ func generic(evidence []byte) []byte {
 	return evidence
 }
 
+// folder is where the scenario's evidence is kept as a case of the judge.
+func (s scenario) folder(t *testing.T) string {
+	t.Helper()
+	return projectFile(t, "test", "cases", "lab-"+strings.ReplaceAll(s.name, " ", "-"))
+}
+
+// kept checks that a case keeps what this scenario gave, with its verdict: the
+// pure judge would otherwise go untested on it, and nobody would miss it.
+func (s scenario) kept(t *testing.T) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(s.folder(t), "expect.yaml"))
+	if err != nil {
+		t.Errorf("no case keeps this scenario, save it with -capture: %v", err)
+		return
+	}
+	var expected struct {
+		Verdict string `json:"verdict"`
+		Cause   string `json:"cause"`
+	}
+	if err := yaml.Unmarshal(data, &expected); err != nil {
+		t.Error(err)
+		return
+	}
+	if expected.Verdict != s.verdict || expected.Cause != s.cause && expected.Cause != s.also {
+		t.Errorf("the case keeps %s/%s, this scenario is %s/%s: save it again with -capture", expected.Verdict, expected.Cause, s.verdict, s.cause)
+	}
+}
+
 // save keeps the evidence as a case for the tests of the pure judge.
 func (s scenario) save(t *testing.T, r result) {
 	t.Helper()
@@ -201,7 +231,7 @@ func (s scenario) save(t *testing.T, r result) {
 	// The judge's next step: the tool may know a name that the evidence has not.
 	next := verdict.Decide(e, e.CollectedAt).Next
 	expected := fmt.Sprintf("title: %s (from a real node)\nverdict: %s\ncause: %s\nnext: %q\n", s.name, s.verdict, s.cause, next)
-	dir := projectFile(t, "test", "cases", "lab-"+strings.ReplaceAll(s.name, " ", "-"))
+	dir := s.folder(t)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
