@@ -298,8 +298,14 @@ func TestFolderOfARollback(t *testing.T) {
 		}
 		return folder
 	}
+	if store.GoesOn(of) {
+		t.Error("a rollback goes on that nobody has begun")
+	}
 	if cut, on := save("50-march.yaml"), save("51-march.yaml"); cut != on {
 		t.Errorf("a run that goes on writes to %s, not to %s", on, cut)
+	}
+	if !store.GoesOn(of) || store.GoesOn(evidence.Ref{Namespace: "multus", Name: "multus"}) {
+		t.Error("it is not told which rollback goes on")
 	}
 	march, err := store.CloseObjects(of, at)
 	if err != nil {
@@ -320,7 +326,32 @@ func TestFolderOfARollback(t *testing.T) {
 			t.Errorf("%s has %s, want %s (%v)", folder, got, want, err)
 		}
 	}
+	if store.GoesOn(of) {
+		t.Error("a rollback goes on that has come to its end")
+	}
 	if folder, err := store.CloseObjects(of, at); err != nil || folder != "" {
 		t.Errorf("nothing was saved since, and %q is closed (%v)", folder, err)
 	}
+}
+
+func TestImageOfANode(t *testing.T) {
+	t.Parallel()
+	root := filepath.Join(t.TempDir(), "state")
+	store := history.Open(root, "https://cluster.example:6443")
+	if image, err := store.LoadImage("node-1"); err != nil || image != "" {
+		t.Errorf("%q, %v", image, err)
+	}
+	const want = "registry.example/multus-thick@sha256:00"
+	check(t, store.SaveImage("node-1", "another"))
+	check(t, store.SaveImage("node-1", want))
+	if image, err := store.LoadImage("node-1"); err != nil || image != want {
+		t.Errorf("%q, %v", image, err)
+	}
+	if image, err := store.LoadImage("node-2"); err != nil || image != "" {
+		t.Errorf("another node has %q, %v", image, err)
+	}
+	if kept, err := store.LoadConfs("node-1"); err != nil || len(kept) > 0 {
+		t.Errorf("it is taken for a conf: %v, %v", kept, err)
+	}
+	onlyOwner(t, root)
 }

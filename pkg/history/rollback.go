@@ -37,6 +37,12 @@ func (s *Store) CloseObjects(of evidence.Ref, at time.Time) (string, error) {
 	return closed, err
 }
 
+// GoesOn implements rollback.Store.
+func (s *Store) GoesOn(of evidence.Ref) bool {
+	_, err := os.Stat(s.objects(of))
+	return err == nil
+}
+
 func (s *Store) objects(of evidence.Ref) string {
 	return filepath.Join(s.root, s.cluster, "rollback", "manifests", fileName(of.Namespace+"."+of.Name))
 }
@@ -82,6 +88,24 @@ func (s *Store) LoadConfs(node string) ([]rollback.Backup, error) {
 	}
 	rollback.Newest(kept)
 	return kept, nil
+}
+
+// SaveImage implements rollback.Store.
+func (s *Store) SaveImage(node, image string) error {
+	return write(s.imageFile(node), []byte(image+"\n"))
+}
+
+// LoadImage implements rollback.Store.
+func (s *Store) LoadImage(node string) (string, error) {
+	image, err := os.ReadFile(s.imageFile(node))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return strings.TrimSpace(string(image)), err
+}
+
+func (s *Store) imageFile(node string) string {
+	return filepath.Join(s.confFolder(node), "node-image")
 }
 
 func (s *Store) confFolder(node string) string {

@@ -156,6 +156,8 @@ func rollbackSummary(status rollback.Status) (message, next string) {
 		return "Multus is gone, and every node is clean; what others use stays", ""
 	case status.Clean():
 		return "Multus is gone, and every node is clean", ""
+	case status.Gone() && len(status.Pods) == 0 && len(status.CutShort) > 0:
+		return "a rollback of another DaemonSet seems to have been cut short", "kubectl vlan50 rollback status --daemonset NAMESPACE/NAME, for the one that is meant"
 	case status.Gone() && len(status.Pods) == 0:
 		return "no object of Multus is left; not every node could be seen to be clean", ""
 	}

@@ -42,7 +42,10 @@ const credentialDir = "multus.d"
 
 // ConfDir is what a node's conf dir holds.
 type ConfDir struct {
-	Path    string
+	Path string
+	// Locked is why a node Pod may not write there; empty where it may, or where
+	// the node does not tell.
+	Locked  string
 	Files   []File
 	Backups []File
 }
@@ -115,6 +118,9 @@ func Find(dir ConfDir) Finding {
 	}
 	finding.Credentials = slices.ContainsFunc(dir.Files, func(f File) bool { return f.Name == credentialDir && f.Kind == Directory })
 	finding.Primary, finding.Problem = primary(dir, rest)
+	if len(finding.Multus)+len(rest) == 0 && renamed(dir) == "" {
+		finding.Problem = fmt.Sprintf("no CNI conf is in %s, not even Multus': where the node's runtime reads another folder name that with --cni-conf-dir, else bring the node's own conf back first", dir.Path)
+	}
 	return finding
 }
 

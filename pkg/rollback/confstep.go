@@ -118,6 +118,8 @@ func (r *Rollback) noteBackups(n NodeState, done acted, at time.Time) {
 	result := r.conclude(n)
 	for _, conf := range n.Finding().Multus {
 		if copyName, ok := done.copies[conf.Name]; ok {
+			// A copy of the same content was taken for it, under the new time.
+			result.Backups = slices.DeleteFunc(result.Backups, func(b Backup) bool { return b.Conf == conf.Name && b.SHA256 == conf.SHA256 })
 			result.Backups = append(result.Backups, Backup{Conf: conf.Name, SHA256: conf.SHA256, File: copyName, Time: at, Size: conf.Size})
 		}
 	}

@@ -45,8 +45,9 @@ func (c *collector) daemonSet(ctx context.Context) error {
 
 // adopt goes on with the DaemonSet of a run that was killed: the default one is
 // not there, and objects are marked that went with another. A mark is only a word,
-// and who may write in some namespace may write one: only those beside the default
-// DaemonSet are believed, others are told of.
+// and who may write in some namespace may write one: those beside the default
+// DaemonSet are believed, and those of a rollback that this machine has begun; others
+// stop the run, which would be half of one.
 func (c *collector) adopt(ctx context.Context) error {
 	if c.DaemonSetNamed {
 		return nil
@@ -71,14 +72,17 @@ func (c *collector) adoptFrom(ctx context.Context, object Object) (adopted bool,
 	switch {
 	case ref == c.DaemonSet:
 		return false, nil
-	case object.Namespace != c.DaemonSet.Namespace || ref.Namespace != c.DaemonSet.Namespace:
-		c.state.Notes = append(c.state.Notes, fmt.Sprintf("%s is marked to go with DaemonSet %s: where an earlier rollback of that was cut short, --daemonset %s goes on with it", object, ref, ref))
-		return false, nil
+	case object.Namespace != ref.Namespace:
+		return false, nil // no run of ours marks so
 	}
 	// A DaemonSet that is there was not deleted.
 	_, err = c.Clients.Metadata.Resource(kindNamed("DaemonSet").GVR()).Namespace(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
 	if err == nil || !apierrors.IsNotFound(err) {
 		return false, err
+	}
+	if ref.Namespace != c.DaemonSet.Namespace && !c.Store.GoesOn(ref) {
+		c.state.CutShort = append(c.state.CutShort, fmt.Sprintf("%s is marked to go with DaemonSet %s, which is gone", object, ref))
+		return false, nil
 	}
 	c.state.DaemonSet = ref
 	c.state.Notes = append(c.state.Notes, fmt.Sprintf("going on with the rollback of DaemonSet %s, which an earlier run has deleted", ref))

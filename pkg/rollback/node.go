@@ -42,7 +42,7 @@ func (r *Rollback) runJob(ctx context.Context, job nodeJob, image string) (messa
 	var why trouble
 	var logErr error
 	_, err = r.withPod(ctx, ground.nodePod(job), StepNode, func(s scene) (bool, string) {
-		if ended := finished(s.pod); ended != nil && ended.Reason != "StartError" {
+		if ended := finished(s.pod); ended != nil && ended.Reason != "StartError" && !outOfTime(s.pod) {
 			message = ended.Message
 			if job.readOnly {
 				log, logErr = r.readLog(ctx, s.pod)
@@ -50,7 +50,7 @@ func (r *Rollback) runJob(ctx context.Context, job nodeJob, image string) (messa
 			return true, ""
 		}
 		if why = podTrouble(s); why.kind == noTrouble && s.since > nodePatience {
-			why = trouble{otherTrouble, "the Pod did not run in time: " + stateOf(s.pod)}
+			why = late(s)
 		}
 		return why.kind != noTrouble, fmt.Sprintf("waiting for the Pod %s on node %s: %s", s.pod.Name, job.node, stateOf(s.pod))
 	})
@@ -162,6 +162,9 @@ func (r *Rollback) lookAround(ctx context.Context) error {
 			}
 			n.Err = err.Error()
 			return nil // the guard says it; the other nodes would not change that
+		}
+		if err := r.Store.SaveImage(n.Name, n.Image); err != nil {
+			return fmt.Errorf("noting the image that runs on node %s: %w", n.Name, err)
 		}
 		r.notef(StepNode, "node %s: %s", n.Name, seen(*n))
 	}

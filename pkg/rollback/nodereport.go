@@ -22,6 +22,8 @@ const (
 	mostFiles     = 100
 )
 
+var folderForm = regexp.MustCompile(`^folder (yes|no|-) (-|[0-9]{1,10}) (-|[0-7]{1,5})$`)
+
 var sumForm = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 // parseLook reads the report of the look script: strictly, since whoever can
@@ -43,6 +45,12 @@ func parseLook(report []byte, nonce, dir string) (ConfDir, error) {
 			return found, lines.Err()
 		case words[0] == "fail" && len(words) == 2:
 			return found, lookFailure(words[1], dir)
+		case count == 0 && folderForm.MatchString(lines.Text()):
+			if words[1] == "no" {
+				found.Locked = fmt.Sprintf("the folder %s belongs to user %s (mode %s), where a node Pod without privileges may not write: use --node-access=manual", dir, words[2], words[3])
+			}
+			count-- // it is no file
+			continue
 		case count == mostFiles:
 			return found, lookFailure("too-many-files", dir)
 		}

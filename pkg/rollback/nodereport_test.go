@@ -19,6 +19,9 @@ func TestLookReportIsReadStrictly(t *testing.T) {
 	good := line("conf", "00-multus.conf", multusConf)
 	for name, row := range map[string]struct{ report, want string }{
 		"whole":                           {begin + good + end, ""},
+		"with the folder's owner":         {begin + "folder no 998 755\n" + good + end, ""},
+		"the owner in the middle":         {begin + good + "folder yes 0 755\n" + end, "4 fields"},
+		"an owner that is none":           {begin + "folder no root;rm 755\n" + good + end, "4 fields"},
 		"nothing":                         {"", "does not begin"},
 		"another run's":                   {strings.ReplaceAll(begin+good+end, "n0nce", "0ther"), "does not begin"},
 		"cut short":                       {begin + good, "has no end"},

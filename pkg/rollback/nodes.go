@@ -85,11 +85,20 @@ func (c *collector) nodeState(node *corev1.Node, daemons []corev1.Pod) NodeState
 		ConfDir: cmp.Or(c.ConfDir, c.state.ConfDir), BinDir: cmp.Or(c.BinDir, c.state.BinDir), KnownDirs: KnownConfDirs(node), Image: c.state.Ground.Image,
 	}
 	if c.NodeImage == "" && c.set == nil && c.markedImage == "" {
-		if image := multusImage(node); image != "" {
-			state.Image = image
-		}
+		state.Image = cmp.Or(c.imageBefore(node.Name), multusImage(node), state.Image)
 	}
 	return state
+}
+
+// imageBefore is what this machine's last run took for a node, while the cluster
+// told of it: a site without the usual registries has no other. It decides nothing
+// but what node Pods run in.
+func (c *collector) imageBefore(node string) string {
+	image, err := c.Store.LoadImage(node)
+	if err != nil {
+		c.notef(StepCheck, "the image that ran on node %s before cannot be read: %v", node, err)
+	}
+	return image
 }
 
 // upstreamImage is where the thick Multus image comes from.

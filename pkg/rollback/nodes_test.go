@@ -1,6 +1,7 @@
 package rollback
 
 import (
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -101,19 +102,71 @@ func TestImageOnTheNode(t *testing.T) {
 	}
 }
 
-// A mark is only a word: one from elsewhere is told of, and not believed.
+// localStore is what this machine remembers.
+type localStore struct {
+	Store
+	image  string
+	goesOn evidence.Ref
+}
+
+func (s localStore) LoadImage(string) (string, error) { return s.image, nil }
+func (s localStore) GoesOn(of evidence.Ref) bool      { return s.goesOn == of }
+
+// What the cluster tells comes first, then what this machine knows, then what is
+// everybody's.
+func TestImageOfANode(t *testing.T) {
+	t.Parallel()
+	const upstream = "ghcr.io/k8snetworkplumbingwg/multus-cni:v4.2.1-thick"
+	for name, row := range map[string]struct {
+		change func(*collector)
+		want   string
+	}{
+		"nothing is known": {func(*collector) {}, DefaultNodeImage},
+		"a run before":     {func(c *collector) { c.Store = localStore{image: "registry.example/multus@sha256:00"} }, "registry.example/multus@sha256:00"},
+		"the DaemonSet": {func(c *collector) {
+			c.set, c.state.Ground.Image, c.Store = &appsv1.DaemonSet{}, "set", localStore{image: "before"}
+		}, "set"},
+		"a mark": {func(c *collector) {
+			c.markedImage, c.state.Ground.Image, c.Store = "mark", "mark", localStore{image: "before"}
+		}, "mark"},
+		"the user": {func(c *collector) {
+			c.NodeImage, c.state.Ground.Image, c.Store = "user", "user", localStore{image: "before"}
+		}, "user"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := &collector{Rollback: &Rollback{Store: localStore{}}}
+			c.state.Ground.Image = DefaultNodeImage
+			row.change(c)
+			if got := c.nodeState(&corev1.Node{}, nil).Image; got != row.want {
+				t.Errorf("image %s, want %s", got, row.want)
+			}
+		})
+	}
+	c := &collector{Rollback: &Rollback{Store: localStore{}}}
+	node := &corev1.Node{Status: corev1.NodeStatus{Images: []corev1.ContainerImage{{Names: []string{upstream}}}}}
+	if got := c.nodeState(node, nil).Image; got != upstream {
+		t.Errorf("image %s, want %s", got, upstream)
+	}
+}
+
+// A mark is only a word: one from elsewhere is believed where this machine has begun
+// that rollback, and else stops the run.
 func TestMarksOfOthers(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
 		in, names string
+		begun     string
 		adopted   bool
-		noted     bool
+		stops     bool
 	}{
-		"beside the default DaemonSet":              {"kube-system", "kube-system/other", true, true},
-		"in another namespace":                      {"tenant", "tenant/ds", false, true},
-		"in another namespace, for the default's":   {"tenant", "kube-system/other", false, true},
-		"beside the default, for another namespace": {"kube-system", "tenant/ds", false, true},
-		"of the default DaemonSet itself":           {"kube-system", "kube-system/kube-multus-ds", false, false},
+		"beside the default DaemonSet":              {"kube-system", "kube-system/other", "", true, false},
+		"in another namespace":                      {"tenant", "tenant/ds", "", false, true},
+		"of a rollback that was begun here":         {"multus", "multus/multus", "multus/multus", true, false},
+		"beside that of another one begun here":     {"tenant", "tenant/ds", "multus/multus", false, true},
+		"in another namespace, for the default's":   {"tenant", "kube-system/other", "", false, false},
+		"beside the default, for another namespace": {"kube-system", "tenant/ds", "", false, false},
+		"of the default DaemonSet itself":           {"kube-system", "kube-system/kube-multus-ds", "", false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -125,13 +178,18 @@ func TestMarksOfOthers(t *testing.T) {
 					MarkAnnot: "daemonset " + row.names, ConfDirAnnot: "/etc/kubernetes/pki",
 				}},
 			})
+			namespace, name, _ := strings.Cut(row.begun, "/")
 			c := &collector{Rollback: &Rollback{
 				Clients:   &Clients{Clients: &cluster.Clients{Metadata: meta}},
 				DaemonSet: evidence.Ref{Namespace: "kube-system", Name: "kube-multus-ds"},
+				Store:     localStore{goesOn: evidence.Ref{Namespace: namespace, Name: name}},
 			}}
 			must(t, c.adopt(t.Context()))
-			if adopted := c.state.DaemonSet.String() == row.names; adopted != row.adopted || len(c.state.Notes) > 0 != row.noted {
+			if adopted := c.state.DaemonSet.String() == row.names; adopted != row.adopted || len(c.state.Notes) > 0 != row.adopted {
 				t.Errorf("DaemonSet %s, notes %q", c.state.DaemonSet, c.state.Notes)
+			}
+			if guard := otherDaemonGuard(c.state); guard.Truth == Broken != row.stops || row.stops && !strings.Contains(guard.Message, row.names) {
+				t.Errorf("guard %s: %s", guard.Truth, guard.Message)
 			}
 		})
 	}

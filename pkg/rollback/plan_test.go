@@ -317,12 +317,26 @@ func TestGuards(t *testing.T) {
 		"a node could not be looked at": {
 			site(func(s *State) { s.Nodes[0].Looked, s.Nodes[0].Err = false, "the image is not there" }), GuardNodeAccess, Broken, []string{"node node-1: the image is not there"},
 		},
+		"a folder that is not root's": {
+			site(func(s *State) { s.Nodes[0].Dir.Locked = "it belongs to user 998: use --node-access=manual" }), GuardNodeAccess, Broken, []string{"node node-1: it belongs to user 998"},
+		},
+		"a folder that is not root's, where nothing goes": {
+			site(nothing, func(s *State) {
+				s.Nodes[0].Dir.Locked, s.Nodes[0].Dir.Files = "it belongs to user 998", s.Nodes[0].Dir.Files[1:]
+			}), GuardNodeAccess, Holds, []string{"are Ready"},
+		},
+		"the rollback of another DaemonSet was cut short": {
+			site(nothing, func(s *State) {
+				s.CutShort = []string{"ConfigMap multus/config is marked to go with DaemonSet multus/multus, which is gone", "x"}
+			}),
+			GuardOtherDaemon, Broken, []string{"DaemonSet multus/multus", "(and 1 more)", "--daemonset"},
+		},
 		"another conf takes over": {site(), GuardConf, Holds, []string{"node-1 (10-flannel.conflist, type flannel)"}},
 		"no other conf": {
 			site(func(s *State) { s.Nodes[0].Dir.Files = s.Nodes[0].Dir.Files[:1] }), GuardConf, Broken, []string{"node node-1: no other CNI conf"},
 		},
 		"no other conf, though Multus' own has gone already": {
-			site(func(s *State) { s.Nodes[0].Dir.Files = nil }), GuardConf, Broken, []string{"no other CNI conf"},
+			site(func(s *State) { s.Nodes[0].Dir.Files = nil }), GuardConf, Broken, []string{"no CNI conf is in", "--cni-conf-dir"},
 		},
 		"a node without Multus has trouble of its own": {
 			site(nothing, func(s *State) { s.Nodes[0].Dir.Files = nil }), GuardConf, Holds, []string{"no node has a Multus conf"},

@@ -47,8 +47,10 @@ type State struct {
 	// Keep says of objects of the plan why they stay.
 	Keep map[string]string
 
-	Users    []User
-	Daemons  []evidence.Ref // DaemonSets that run Multus besides the one
+	Users   []User
+	Daemons []evidence.Ref // DaemonSets that run Multus besides the one
+	// CutShort are marks of the rollback of another DaemonSet, which is gone.
+	CutShort []string
 	Apps     []argocd.Application
 	AppsHide string // why Applications cannot be read, where an object is marked as owned by one
 

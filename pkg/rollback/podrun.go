@@ -179,7 +179,7 @@ func (r *Rollback) deletePod(ctx context.Context, pod *corev1.Pod) error {
 		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 			return nil
 		}
-		if cluster.Pause(ctx, retryPause) != nil {
+		if apierrors.IsForbidden(err) || cluster.Pause(ctx, retryPause) != nil {
 			break
 		}
 	}
@@ -187,8 +187,11 @@ func (r *Rollback) deletePod(ctx context.Context, pod *corev1.Pod) error {
 		return fmt.Errorf("the Pod %s/%s is being deleted, and node %s does not say that it has ended: look at the node; it ends the Pod once it answers",
 			pod.Namespace, pod.Name, pod.Spec.NodeName)
 	}
-	return fmt.Errorf("the Pod %s/%s could not be deleted (%w); the node ends it by itself after %s: delete it with kubectl",
-		pod.Namespace, pod.Name, err, time.Duration(ptr.Deref(pod.Spec.ActiveDeadlineSeconds, 0))*time.Second)
+	ends := ""
+	if deadline := pod.Spec.ActiveDeadlineSeconds; deadline != nil {
+		ends = fmt.Sprintf("; the node ends it by itself after %s", time.Duration(*deadline)*time.Second)
+	}
+	return fmt.Errorf("the Pod %s/%s could not be deleted (%w)%s: delete it with kubectl", pod.Namespace, pod.Name, err, ends)
 }
 
 // sweep deletes what a killed run has left. Under the lock no living run for
@@ -205,7 +208,13 @@ func (r *Rollback) sweep(ctx context.Context) error {
 			continue
 		}
 		r.notef(StepCheck, "deleting the Pod %s/%s that an earlier run has left", pods[i].Namespace, pods[i].Name)
-		if err := r.deletePod(ctx, &pods[i]); err != nil {
+		err := r.deletePod(ctx, &pods[i])
+		if apierrors.IsForbidden(err) {
+			// Whoever may make Pods somewhere may make one that looks like ours.
+			r.notef(StepCheck, "%v", err)
+			continue
+		}
+		if err != nil {
 			return err
 		}
 	}

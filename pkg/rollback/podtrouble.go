@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -30,6 +31,8 @@ const (
 
 // podTrouble judges a Pod that is not running. Its rules, in order:
 //
+//   - a Pod whose time was over while its image was pulled has no image, whatever
+//     else its status says;
 //   - a Pod that its node refused or ended says why in its status;
 //   - an image that cannot be had never gets as far as a network;
 //   - a container that cannot be started has an image without the program;
@@ -38,6 +41,9 @@ const (
 //     a runtime that has had no network for as long as that takes.
 func podTrouble(s scene) trouble {
 	status := s.pod.Status
+	if outOfTime(s.pod) && pulling(s.events) {
+		return trouble{imageTrouble, "its time was over while it was pulled"}
+	}
 	for _, c := range slices.Concat(status.InitContainerStatuses, status.ContainerStatuses) {
 		if t := containerTrouble(c); t.kind != noTrouble {
 			return t
@@ -52,6 +58,28 @@ func podTrouble(s scene) trouble {
 		}
 	}
 	return sandboxFailures(s)
+}
+
+// outOfTime reports whether the node ended a Pod by its activeDeadlineSeconds.
+func outOfTime(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodFailed && pod.Status.Reason == "DeadlineExceeded"
+}
+
+// pulling reports whether the kubelet has begun to pull the image, and not ended. A
+// network that drops what goes to the registry never says no.
+func pulling(events []*corev1.Event) bool {
+	said := func(reason string) bool {
+		return slices.ContainsFunc(events, func(e *corev1.Event) bool { return e.Reason == reason })
+	}
+	return said("Pulling") && !said("Pulled")
+}
+
+// late is the trouble of a Pod that has not run for as long as it may take.
+func late(s scene) trouble {
+	if pulling(s.events) {
+		return trouble{imageTrouble, "it is still being pulled after " + s.since.Round(time.Second).String()}
+	}
+	return trouble{otherTrouble, "the Pod did not run in time: " + stateOf(s.pod)}
 }
 
 func containerTrouble(c corev1.ContainerStatus) trouble {
@@ -112,9 +140,9 @@ func eventCount(event *corev1.Event) int {
 func (t trouble) explain(image, node string) string {
 	switch t.kind {
 	case imageTrouble:
-		return fmt.Sprintf("the image %s is not on node %s and cannot be pulled (%s): name one that is there with --node-image, or use --node-access=manual", image, node, t.text)
+		return fmt.Sprintf("the image %s is not on node %s and cannot be pulled (%s): name one that is there with --node-image, which the probes of --node-access=manual need as well", image, node, t.text)
 	case shellTrouble:
-		return fmt.Sprintf("the image %s does not run a shell (%s): name one that has sh and coreutils or busybox with --node-image, or use --node-access=manual", image, t.text)
+		return fmt.Sprintf("the image %s does not run a shell (%s): name one that has sh and coreutils or busybox with --node-image; for the probes of --node-access=manual it needs sleep alone", image, t.text)
 	case noTrouble, folderTrouble, sandboxTrouble, otherTrouble:
 	}
 	return t.text

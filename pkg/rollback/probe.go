@@ -59,6 +59,9 @@ func judgeProbe(s scene, image string) probed {
 		return probed{ready: true}
 	}
 	t := podTrouble(s)
+	if t.kind == noTrouble && s.since > probePatience && pulling(s.events) {
+		t = late(s)
+	}
 	switch t.kind {
 	case imageTrouble:
 		return probed{trouble: t, reason: fmt.Sprintf("the probe's image %s cannot be had, which says nothing about the network (%s): name another with --node-image", image, t.text)}
@@ -86,6 +89,36 @@ func sandboxMissing(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReadyToStartContainers && c.Status == corev1.ConditionFalse
 	})
+}
+
+// proveImages shows that the probes' image can run on each node before an operator
+// takes a conf away there by hand: without it nothing could prove the node afterwards.
+// A node on which no sandbox can be made shows nothing of the image, and is not kept
+// from being mended.
+func (r *Rollback) proveImages(ctx context.Context) error {
+	for i := range r.state.Nodes {
+		n := &r.state.Nodes[i]
+		ground := r.state.Ground
+		ground.Image = n.Image
+		var why trouble
+		_, err := r.withPod(ctx, ground.probePod(podName(ProbeRole, fresh()), n.Name), StepProbe, func(s scene) (bool, string) {
+			if why = podTrouble(s); why.kind == noTrouble && s.since > probePatience {
+				why = late(s)
+			}
+			return evidence.PodReady(s.pod) || why.kind != noTrouble, fmt.Sprintf("waiting for an ordinary Pod (%s) to show that the probes' image runs on node %s: %s", s.pod.Name, n.Name, stateOf(s.pod))
+		})
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil:
+			n.Err = "the probes' image could not be tried: " + r.explainDenial(ctx, err).Error()
+			return nil // the guard says it
+		case why.kind == imageTrouble || why.kind == shellTrouble:
+			n.Err = why.explain(n.Image, n.Name)
+			return nil
+		}
+	}
+	return nil
 }
 
 // lateWord lists the Pod's events once more.

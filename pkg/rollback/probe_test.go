@@ -86,6 +86,11 @@ func TestJudgeProbe(t *testing.T) {
 			}),
 			reason: "OutOfpods", kind: otherTrouble,
 		},
+		"an image that is pulled for too long": {
+			scene:  probeScene(event("kubelet", "Pulling", `Pulling image "multus:thick"`, 1), after(probePatience+time.Second)),
+			reason: "still being pulled after 1m31s", kind: imageTrouble,
+		},
+		"an image that is pulled":      {scene: probeScene(event("kubelet", "Pulling", `Pulling image "multus:thick"`, 1), after(sandboxPatience))},
 		"nothing happens for too long": {scene: probeScene(after(probePatience + time.Second)), reason: "did not get Ready within"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -98,6 +103,41 @@ func TestJudgeProbe(t *testing.T) {
 				t.Errorf("reason %q, want %q", got.reason, row.reason)
 			}
 		})
+	}
+}
+
+// A network that drops what goes to the registry lets the Pod's own deadline come
+// before any word of the image.
+func TestPodThatIsEndedByItsDeadline(t *testing.T) {
+	t.Parallel()
+	ended := func(s *scene) {
+		s.pod.Status.Phase, s.pod.Status.Reason, s.pod.Status.Message = corev1.PodFailed, "DeadlineExceeded", "Pod was active on the node longer than the specified deadline"
+		s.pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "ContainerStatusUnknown", ExitCode: 137}}}}
+	}
+	pulling, pulled := event("kubelet", "Pulling", "Pulling image", 1), event("kubelet", "Pulled", "Successfully pulled image", 1)
+	for name, row := range map[string]struct {
+		scene scene
+		want  troubleKind
+		text  string
+	}{
+		"while its image was pulled": {probeScene(ended, pulling), imageTrouble, "--node-image"},
+		"while its script ran":       {probeScene(ended, pulling, pulled), otherTrouble, "DeadlineExceeded"},
+		"with the image on the node": {probeScene(ended, pulled), otherTrouble, "DeadlineExceeded"},
+		"late, with an image pulled": {probeScene(pulled), noTrouble, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := podTrouble(row.scene)
+			if got.kind != row.want || !strings.Contains(got.explain("multus:thick", "node-1"), row.text) {
+				t.Errorf("trouble %d: %s", got.kind, got.explain("multus:thick", "node-1"))
+			}
+		})
+	}
+	if got := late(probeScene(pulling, after(nodePatience))); got.kind != imageTrouble {
+		t.Errorf("late: trouble %d: %s", got.kind, got.text)
+	}
+	if got := late(probeScene(after(nodePatience))); got.kind != otherTrouble {
+		t.Errorf("late: trouble %d: %s", got.kind, got.text)
 	}
 }
 

@@ -37,6 +37,13 @@ type Store interface {
 	// SaveConf keeps a node's conf, and LoadConfs gives all kept of one node.
 	SaveConf(node string, b Backup) (path string, err error)
 	LoadConfs(node string) ([]Backup, error)
+	// SaveImage keeps what node Pods ran in on a node, and LoadImage gives it;
+	// empty where this machine has run none.
+	SaveImage(node, image string) error
+	LoadImage(node string) (image string, err error)
+	// GoesOn reports whether this machine has deleted objects of a DaemonSet's
+	// rollback that has not come to its end.
+	GoesOn(of evidence.Ref) bool
 }
 
 // Rollback takes Multus away from one cluster, or puts its conf back.
@@ -169,6 +176,11 @@ func (r *Rollback) locked(ctx context.Context) error {
 	}
 	if err := r.lookAround(ctx); err != nil {
 		return err
+	}
+	if r.Access == AccessManual {
+		if err := r.proveImages(ctx); err != nil {
+			return err
+		}
 	}
 	plan := MakePlan(r.state)
 	r.result.Plan = plan

@@ -440,6 +440,40 @@ func TestLookSaysWhatItCannotDo(t *testing.T) {
 	})
 }
 
+// A node Pod has no capabilities: in a folder that is not root's it may only read.
+func TestLookTellsWhetherTheFolderMayBeWritten(t *testing.T) {
+	t.Parallel()
+	onHosts(t, func(t *testing.T, h *host) {
+		for mode, locked := range map[os.FileMode]bool{0o755: false, 0o777: false, 0o555: true} {
+			must(t, os.Chmod(h.conf, mode))
+			dir := h.look()
+			if got := dir.Locked != ""; got != locked || len(dir.Files) != 2 {
+				t.Errorf("mode %o: %q, %d files", mode, dir.Locked, len(dir.Files))
+			}
+		}
+		must(t, os.Chmod(h.conf, 0o755))
+		if os.Getuid() != 0 {
+			return // nobody else may give a folder away
+		}
+		for name, row := range map[string]struct {
+			owner, group int
+			mode         os.FileMode
+			locked       bool
+		}{
+			"another user's":                     {998, 998, 0o755, true},
+			"another user's, open to all":        {998, 998, 0o757, false},
+			"another user's, open to the group":  {998, 998, 0o775, true},
+			"another user's of root's own group": {998, 0, 0o775, false},
+		} {
+			must(t, os.Chown(h.conf, row.owner, row.group))
+			must(t, os.Chmod(h.conf, row.mode))
+			if got := h.look().Locked; got != "" != row.locked {
+				t.Errorf("%s: %q", name, got)
+			}
+		}
+	})
+}
+
 func TestOnlyProvenPluginsAreRemoved(t *testing.T) {
 	t.Parallel()
 	onHosts(t, func(t *testing.T, h *host) {

@@ -165,7 +165,7 @@ func (c *collector) networks(ctx context.Context) error {
 	if c.canaryPod != nil {
 		selections, err := multus.RequestedNetworks(c.canaryPod)
 		if err != nil && !errors.Is(err, multus.ErrNoNetworks) {
-			return fmt.Errorf("the Pod %s: %w", c.Canary, err)
+			c.state.Notes = append(c.state.Notes, fmt.Sprintf("the networks of Pod %s cannot be read (%v), so that none is known as its own: to take it along add --network NAMESPACE/NAME", c.Canary, err))
 		}
 		for _, selection := range selections {
 			wanted[selection.Network()] = true

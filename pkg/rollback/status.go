@@ -14,8 +14,10 @@ type Status struct {
 	Keep    map[string]string
 	Nodes   []NodeStatus
 	// Pods are ours: of a run that goes on, or left by one that was killed.
-	Pods  []string
-	Notes []string
+	Pods []string
+	// CutShort are marks of the rollback of another DaemonSet, which is gone.
+	CutShort []string
+	Notes    []string
 }
 
 // NodeStatus is what is left on one node.
@@ -34,7 +36,7 @@ func (s Status) Clean() bool {
 			return false
 		}
 	}
-	return len(s.going()) == 0 && len(s.Pods) == 0
+	return len(s.going()) == 0 && len(s.Pods) == 0 && len(s.CutShort) == 0
 }
 
 // going are the objects that a rollback would delete.
@@ -69,7 +71,10 @@ func (r *Rollback) Inspect(ctx context.Context) (Status, error) {
 		return Status{}, r.interrupted(ctx, err)
 	}
 	r.state = state
-	status := Status{Keep: state.Keep, Notes: state.Notes}
+	status := Status{Keep: state.Keep, Notes: state.Notes, CutShort: state.CutShort}
+	if guard := otherDaemonGuard(state); len(state.CutShort) > 0 {
+		status.Notes = append(status.Notes, guard.Message)
+	}
 	for _, object := range append(state.before(), state.after()...) {
 		if object.UID != "" {
 			status.Objects = append(status.Objects, object)
@@ -80,7 +85,13 @@ func (r *Rollback) Inspect(ctx context.Context) (Status, error) {
 		return Status{}, r.interrupted(ctx, err)
 	}
 	for i := range pods {
-		status.Pods = append(status.Pods, pods[i].Namespace+"/"+pods[i].Name)
+		name := pods[i].Namespace + "/" + pods[i].Name
+		if pods[i].Namespace != state.Ground.Namespace {
+			// Whoever may make Pods somewhere may make one that looks like ours.
+			status.Notes = append(status.Notes, fmt.Sprintf("the Pod %s looks like one of a rollback with --node-namespace %s", name, pods[i].Namespace))
+			continue
+		}
+		status.Pods = append(status.Pods, name)
 	}
 	for i := range r.state.Nodes {
 		n := &r.state.Nodes[i]

@@ -136,7 +136,7 @@ func (r *Rollback) undoStep(ctx context.Context, i int, back restore) error {
 func (r *Rollback) undoPlan() (Plan, []restore) {
 	var plan Plan
 	var restores []restore
-	var elsewhere []string
+	var unreached []string
 	plan.Guards = append(plan.Guards, accessGuard(r.state))
 	if len(r.state.Unseen) > 0 {
 		plan.Notes = append(plan.Notes, "not looked at: "+cut(join(r.state.Unseen)))
@@ -154,11 +154,15 @@ func (r *Rollback) undoPlan() (Plan, []restore) {
 		}
 		for _, b := range r.latest(n) {
 			if b.Dir != "" && b.Dir != n.ConfDir {
-				elsewhere = append(elsewhere, fmt.Sprintf("the copy of %s that this machine keeps of node %s is from %s, and %s was looked into: name the right folder with --cni-conf-dir", b.Conf, n.Name, b.Dir, n.ConfDir))
+				unreached = append(unreached, fmt.Sprintf("the copy of %s that this machine keeps of node %s is from %s, and %s was looked into: name the right folder with --cni-conf-dir", b.Conf, n.Name, b.Dir, n.ConfDir))
 				continue
 			}
 			if there := fileNamed(n.Dir.Files, b.Conf); there != nil {
 				plan.Notes = append(plan.Notes, fmt.Sprintf("node %s: %s is there already%s", n.Name, b.Conf, differs(*there, b)))
+				continue
+			}
+			if n.Dir.Locked != "" {
+				unreached = append(unreached, "node "+n.Name+": "+n.Dir.Locked)
 				continue
 			}
 			plan.Steps = append(plan.Steps, Step{Action: ActionRestore, Node: n.Name, Text: fmt.Sprintf(
@@ -172,8 +176,8 @@ func (r *Rollback) undoPlan() (Plan, []restore) {
 	for i := range plan.Steps {
 		plan.Steps[i].Number = i + 1
 	}
-	if len(elsewhere) > 0 {
-		plan.Guards = append(plan.Guards, broken(GuardConf, elsewhere, "%s", strings.Join(elsewhere, "; ")))
+	if len(unreached) > 0 {
+		plan.Guards = append(plan.Guards, broken(GuardConf, unreached, "%s", strings.Join(unreached, "; ")))
 	}
 	return plan, restores
 }

@@ -81,6 +81,17 @@ func TestRollbackByHand(t *testing.T) {
 		out.said(t, "(cd '"+s.ConfDir+"'", "rm \"$conf\"", "was not confirmed")
 		s.checkUntouched()
 	})
+	t.Run("without an image for the probes no line is shown", func(t *testing.T) {
+		image := s.Images.Multus
+		s.files.refuse(image, true)
+		out := byHand("y\ny\ny\n")
+		s.files.refuse(image, false)
+		out.expectError(t, 5, "nothing was changed", image, "--node-image")
+		if strings.Contains(out.stderr, "rm \"$conf\"") {
+			t.Errorf("lines were shown:\n%s", out.stderr)
+		}
+		s.checkUntouched()
+	})
 	t.Run("the operator's word is not taken for it", func(t *testing.T) {
 		out := byHand("y\ny\ny\n")
 		out.expectResult(t, 3, "failed", "Multus still makes the sandboxes")

@@ -10,9 +10,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/vlan50/kubectl-vlan50/pkg/api/v1alpha1"
+	"github.com/vlan50/kubectl-vlan50/pkg/rollback"
 	"github.com/vlan50/kubectl-vlan50/test/scriptednode"
 )
 
@@ -111,5 +113,112 @@ func TestRollbackKilledBesideAConsumer(t *testing.T) {
 		s.rollback(also...).expectResult(t, 0, "done")
 		s.checkGone()
 		s.restore()
+	}
+}
+
+// A site without the usual registry has one image that is sure to run: that of its
+// own Multus. This machine knows it when no object tells of it any more.
+func TestRollbackWithoutARegistry(t *testing.T) {
+	t.Parallel()
+	s := newRollbackSite(t, ownPlane(t), "no-registry")
+	s.files.refuse(rollback.DefaultNodeImage, true)
+	s.rollback("--yes").expectResult(t, 0, "done")
+	s.checkGone()
+	s.rollback().expectResult(t, 0, "clean")
+	if out := s.run("rollback", "status", "-o", "jsonpath={.status.clean}"); out.code != 0 || out.stdout != "true" {
+		t.Errorf("status: exit code %d, clean %s\n%s", out.code, out.stdout, out.stderr)
+	}
+	s.rollback("--undo", "--yes").expectResult(t, 0, "done", "byte for byte")
+	if !s.node.ConfPresent() {
+		t.Error("the conf is not back")
+	}
+	s.rollback("--yes").expectResult(t, 0, "done")
+	s.forget()
+	s.rollback().expectError(t, 5, "nothing was changed", "--node-image")
+}
+
+// A DaemonSet that was found without being named, in a namespace of its own: the
+// machine that began its rollback goes on with it, another one asks whether to.
+func TestRollbackOfADaemonSetThatWasFound(t *testing.T) {
+	t.Parallel()
+	s := newRollbackSite(t, ownPlane(t), "found", func(site *scriptednode.Site) {
+		site.DaemonSet.Namespace, site.DaemonSet.Name = "multus", "multus"
+	})
+	s.env = append(s.env, "VLAN50_DAEMONSET=") // the last one counts
+	plan := s.rollback("--dry-run").plan(t)
+	last := slices.IndexFunc(plan.Status.Steps, func(step v1alpha1.RollbackStep) bool { return strings.HasPrefix(step.Object, "DaemonSet ") })
+	kill := func() {
+		t.Helper()
+		run := s.start("rollback", "-o", "json", "--yes")
+		run.waitFor(fmt.Sprintf("step %d of %d done", last+1, len(plan.Status.Steps)))
+		run.signal(syscall.SIGKILL)
+		run.wait()
+	}
+	kill()
+	s.rollback("--yes").expectResult(t, 0, "done")
+	if left := s.left(); len(left) > 0 {
+		t.Errorf("left in the API: %v", left)
+	}
+	s.rollback().expectResult(t, 0, "clean")
+
+	s.restore()
+	kill()
+	s.forget()
+	s.rollback("--yes").expectError(t, 5, "nothing was changed", "cut short", "DaemonSet multus/multus", "--daemonset")
+	out := s.run("rollback", "status", "-o", "json")
+	if out.code != 0 || !strings.Contains(out.stdout, `"clean": false`) || !strings.Contains(out.stdout, "cut short") {
+		t.Errorf("status: exit code %d\n%s\n%s", out.code, out.stdout, out.stderr)
+	}
+	s.rollback("--yes", "--daemonset", "multus/multus").expectResult(t, 0, "done")
+	if left := s.left(); len(left) > 0 {
+		t.Errorf("left in the API: %v", left)
+	}
+}
+
+// Networks that nobody can read are nobody's: they stay, and the run goes on and
+// says how to take them along.
+func TestRollbackOfACanaryWhoseNetworksCannotBeRead(t *testing.T) {
+	t.Parallel()
+	s := newRollbackSite(t, ownPlane(t), "unreadable")
+	pods := s.client.CoreV1().Pods(s.Namespace)
+	for _, networks := range []string{`[{"name":`, `{"name":"vlan50"}`, `[null]`} {
+		pod, err := pods.Get(t.Context(), s.Canary, metav1.GetOptions{})
+		check(t, err)
+		pod.Annotations["k8s.v1.cni.cncf.io/networks"] = networks
+		_, err = pods.Update(t.Context(), pod, metav1.UpdateOptions{})
+		check(t, err)
+		plan := s.rollback("--dry-run=server").plan(t)
+		if notes := strings.Join(plan.Status.Notes, " "); !strings.Contains(notes, "--network") {
+			t.Errorf("%s: the notes do not say how to take a network along: %s", networks, notes)
+		}
+		if out := s.run("rollback", "status", "-o", "json"); out.code != 0 || !strings.Contains(out.stdout, "--network") {
+			t.Errorf("%s: status: exit code %d\n%s\n%s", networks, out.code, out.stdout, out.stderr)
+		}
+	}
+	s.rollback("--yes", "--network", s.Network).expectResult(t, 0, "done")
+	s.checkGone()
+}
+
+// Whoever may make Pods somewhere may make one that looks like ours: that stops no
+// run that may not delete it, and no cluster from being clean.
+func TestRollbackBesideAPodThatLooksLikeOurs(t *testing.T) {
+	t.Parallel()
+	s := newRollbackSite(t, ownPlane(t), "lookalike")
+	s.asUser("roller", s.publishedIn("rollback.yaml"))
+	_, err := s.client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "tenant"}}, metav1.CreateOptions{})
+	check(t, err)
+	_, err = s.client.CoreV1().Pods("tenant").Create(t.Context(), &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "vlan50-rollback-x", Labels: map[string]string{rollback.PodLabel: rollback.ProbeRole, "app.kubernetes.io/managed-by": "kubectl-vlan50"},
+			Annotations: map[string]string{rollback.MarkAnnot: "canary " + s.Namespace + "/" + s.Canary},
+		},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "x", Image: "busybox"}}},
+	}, metav1.CreateOptions{})
+	check(t, err)
+	out := s.rollback("--yes")
+	out.expectResult(t, 0, "done")
+	out.said(t, "tenant/vlan50-rollback-x could not be deleted")
+	if out := s.run("rollback", "status", "-o", "json"); out.code != 0 || !strings.Contains(out.stdout, `"clean": true`) || !strings.Contains(out.stdout, "tenant/vlan50-rollback-x") {
+		t.Errorf("status: exit code %d\n%s\n%s", out.code, out.stdout, out.stderr)
 	}
 }

@@ -130,6 +130,13 @@ func (f *nodeFiles) pods(pod *corev1.Pod) scriptednode.Script {
 	return scriptednode.PassRunning()
 }
 
+// refuse lets an image be had no longer, or again.
+func (f *nodeFiles) refuse(image string, refused bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.refused[image] = refused
+}
+
 // job runs a node Pod's script on the conf dir, and plays what came of it.
 func (f *nodeFiles) job(pod *corev1.Pod) scriptednode.Script {
 	if host := pod.Spec.Volumes[0].HostPath.Path; host != f.host {

@@ -61,6 +61,22 @@ ls -a . >/dev/null 2>&1 && { [ ! -d "./$BACKUP_DIR" ] || ls -a "./$BACKUP_DIR" >
   echo "fail unreadable"
   exit 1
 }
+# A Pod without capabilities writes as any user does, by owner and mode; this mount
+# is read-only, and cannot be tried.
+may=- owner=- mode=-
+if owner=$(stat -c %u . 2>/dev/null) && group=$(stat -c %g .) && mode=$(stat -c %a .); then
+  bits=$((0$mode))
+  if [ "$owner" = "$(id -u)" ]; then
+    bits=$((bits >> 6))
+  elif [ "$group" = "$(id -g)" ]; then
+    bits=$((bits >> 3))
+  fi
+  may=yes
+  [ $((bits & 2)) -ne 0 ] || may=no
+else
+  owner=- mode=-
+fi
+echo "folder $may $owner $mode"
 list conf .
 [ -L "./$BACKUP_DIR" ] || [ ! -d "./$BACKUP_DIR" ] || list backup "./$BACKUP_DIR"
 echo "end $count $NONCE"
