@@ -94,7 +94,8 @@ func TestRollbackStatusOnANode(t *testing.T) {
 			if row.arrange != nil {
 				row.arrange(ctx, t, l)
 			}
-			stdout, stderr, code := runTool(ctx, t, l, t.TempDir(), append([]string{"rollback", "status", "--output", "json"}, withImage(ctx, t, l, row.args)...)...)
+			home := t.TempDir()
+			stdout, stderr, code := runTool(ctx, t, l, home, append([]string{"rollback", "status", "--output", "json"}, withImage(ctx, t, l, home, row.args)...)...)
 			var document v1alpha1.RollbackStatus
 			if err := json.Unmarshal([]byte(stdout), &document); err != nil || code != 0 || len(document.Status.Nodes) != 1 {
 				t.Fatalf("exit code %d, %v\n%s%s", code, err, stdout, stderr)

@@ -85,6 +85,13 @@ func TestRollbackOnANode(t *testing.T) {
 			t.Helper()
 			must(t, l.WriteNode(node.PrimaryConf, "{"))
 		}, refused: []string{"10-flannel.conflist", "cannot be used"}},
+		{name: "the DaemonSet mounts another folder than the runtime reads", arrange: otherFolder, refused: []string{"no CNI conf is in /etc/cni/net.d", "--cni-conf-dir"}},
+		{name: "the folder that the runtime reads is named", arrange: otherFolder, args: []string{"--cni-conf-dir", node.ConfDir}, nothingKept: true},
+		{name: "the conf dir is not root's", arrange: func(ctx context.Context, t *testing.T, l *lab.Lab) {
+			t.Helper()
+			must(t, l.InNode(ctx, "chown", "998:998", node.ConfDir))
+			t.Cleanup(func() { must(t, l.InNode(context.Background(), "chown", "0:0", node.ConfDir)) })
+		}, refused: []string{"belongs to user 998", "--node-access=manual"}},
 		{name: "the daemon writes its conf again in mid-run", arrange: rewriteSoon, told: "the Multus conf has come back; removing it again"},
 		{name: "its plugins are removed", args: []string{"--remove-binaries"}, gone: []string{"multus-shim"}, stay: []string{"macvlan", "static", "flannel"}},
 		{name: "a consumer is attached", arrange: attachConsumer, refused: []string{"Pod downloads/consumer", "--also KIND/NAMESPACE/NAME"}},
@@ -110,6 +117,8 @@ type rollbackScene struct {
 	gone, stay []string
 	// told is a part of the progress.
 	told string
+	// nothingKept: no conf of Multus' was there.
+	nothingKept bool
 }
 
 func (s rollbackScene) run(t *testing.T) {
@@ -143,9 +152,22 @@ func (s rollbackScene) run(t *testing.T) {
 		}
 	}
 	checkGone(ctx, t, l, s.stays...)
-	if kept := backups(ctx, t, l); len(kept) == 0 {
-		t.Error("no backup")
+	if kept := backups(ctx, t, l); len(kept) == 0 != s.nothingKept {
+		t.Errorf("backups: %v", kept)
 	}
+	for _, n := range u.document.Status.Nodes {
+		for _, kept := range n.Backups {
+			if content, err := l.ReadNode(kept.Path); err != nil || rollback.Checksum([]byte(content)) != kept.SHA256 {
+				t.Errorf("the result names %s, which is not what it says (%v)", kept.Path, err)
+			}
+		}
+	}
+}
+
+// otherFolder lets the DaemonSet mount the standard folder, where on k3s no conf is.
+func otherFolder(ctx context.Context, t *testing.T, l *lab.Lab) {
+	t.Helper()
+	must(t, changeSite(wrongConfDir)(ctx, l))
 }
 
 // A finalizer holds the network: the run names it, waits, ends in time, and the

@@ -39,16 +39,18 @@ type undone struct {
 // rollBack runs the tool with a home of the test's own.
 func rollBack(ctx context.Context, t *testing.T, l *lab.Lab, home string, args ...string) undone {
 	t.Helper()
-	stdout, stderr, code := runTool(ctx, t, l, home, append([]string{"rollback", "--output", "json"}, withImage(ctx, t, l, args)...)...)
+	stdout, stderr, code := runTool(ctx, t, l, home, append([]string{"rollback", "--output", "json"}, withImage(ctx, t, l, home, args)...)...)
 	return newUndone(t, stdout, stderr, code)
 }
 
-// withImage names an image that is on the node where no DaemonSet tells of one: the
-// lab has no registry to pull the usual one from.
-func withImage(ctx context.Context, t *testing.T, l *lab.Lab, args []string) []string {
+// withImage names an image that is on the node where neither a DaemonSet tells of one
+// nor a run from the same home: the lab has no registry to pull the usual one from.
+func withImage(ctx context.Context, t *testing.T, l *lab.Lab, home string, args []string) []string {
 	t.Helper()
 	_, err := l.Kubectl(ctx, "get", "daemonset", "--namespace", lab.SystemNamespace, lab.DaemonSetName)
-	if err == nil || slices.Contains(args, "--node-image") {
+	known, globErr := filepath.Glob(filepath.Join(home, "state", "*", "*", "rollback", "nodes", "*", "node-image"))
+	must(t, globErr)
+	if err == nil || len(known) > 0 || slices.Contains(args, "--node-image") {
 		return args
 	}
 	return append(slices.Clip(args), "--node-image", canaryImage(t, l))
@@ -278,7 +280,7 @@ type running struct {
 // begin starts a rollback.
 func begin(ctx context.Context, t *testing.T, l *lab.Lab, home string, args ...string) *running {
 	t.Helper()
-	return startTool(ctx, t, l, home, append([]string{"rollback", "--output", "json", "--yes"}, withImage(ctx, t, l, args)...)...)
+	return startTool(ctx, t, l, home, append([]string{"rollback", "--output", "json", "--yes"}, withImage(ctx, t, l, home, args)...)...)
 }
 
 // startTool starts the tool, and reads what it says.
