@@ -329,7 +329,8 @@ func TestGuards(t *testing.T) {
 			site(nothing, func(s *State) {
 				s.CutShort = []string{"ConfigMap multus/config is marked to go with DaemonSet multus/multus, which is gone", "x"}
 			}),
-			GuardOtherDaemon, Broken, []string{"DaemonSet multus/multus", "(and 1 more)", "--daemonset"},
+			GuardOtherDaemon, Broken,
+			[]string{"DaemonSet multus/multus", "(and 1 more)", "--daemonset"},
 		},
 		"another conf takes over": {site(), GuardConf, Holds, []string{"node-1 (10-flannel.conflist, type flannel)"}},
 		"no other conf": {

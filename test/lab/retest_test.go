@@ -30,11 +30,12 @@ func TestHealthy(t *testing.T) {
 			r.expect(t, "pass", "ok")
 			checkRecord(t, l, r)
 			healthy := scenario{name: "healthy", verdict: "pass", cause: "ok"}
-			if t.Failed() {
+			switch {
+			case t.Failed():
 				r.explain(t.Context(), t, l)
-			} else if *capture && name == healthy.name {
+			case *capture && name == healthy.name:
 				healthy.save(t, r)
-			} else {
+			default:
 				healthy.kept(t)
 			}
 		})

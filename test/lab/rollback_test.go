@@ -85,7 +85,7 @@ func TestRollbackOnANode(t *testing.T) {
 			t.Helper()
 			must(t, l.WriteNode(node.PrimaryConf, "{"))
 		}, refused: []string{"10-flannel.conflist", "cannot be used"}},
-		{name: "the DaemonSet mounts another folder than the runtime reads", arrange: otherFolder, refused: []string{"no CNI conf is in /etc/cni/net.d", "--cni-conf-dir"}},
+		{name: "the DaemonSet mounts another folder than the runtime reads", arrange: otherFolder, refused: []string{"no CNI conf is in /etc/cni/net.d", "--cni-conf-dir"}, nothingKept: true},
 		{name: "the folder that the runtime reads is named", arrange: otherFolder, args: []string{"--cni-conf-dir", node.ConfDir}, nothingKept: true},
 		{name: "the conf dir is not root's", arrange: func(ctx context.Context, t *testing.T, l *lab.Lab) {
 			t.Helper()
@@ -129,7 +129,12 @@ func (s rollbackScene) run(t *testing.T) {
 	u := rollBack(ctx, t, l, t.TempDir(), append([]string{"--yes"}, s.args...)...)
 	if len(s.refused) > 0 {
 		u.expectRefusal(t, s.refused...)
-		checkUntouched(ctx, t, l)
+		if s.nothingKept {
+			checkObjects(ctx, t, l)
+			noPods(ctx, t, l)
+		} else {
+			checkUntouched(ctx, t, l)
+		}
 		return
 	}
 	u.expect(t, 0, "done")
