@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/vlan50/kubectl-vlan50/pkg/evidence"
@@ -52,41 +51,54 @@ func (c *collector) adopt(ctx context.Context) error {
 	if c.DaemonSetNamed {
 		return nil
 	}
+	var begun []evidence.Ref
+	var strange []string
+	byDefault := false
 	for _, kind := range []string{"ServiceAccount", "ConfigMap"} {
 		marked, err := c.marked(ctx, kindNamed(kind))
 		if err != nil {
 			return err
 		}
 		for _, object := range marked {
-			adopted, err := c.adoptFrom(ctx, object)
-			if adopted || err != nil {
-				return err
+			switch ref := markedDaemonSet(object); {
+			case object.Namespace != ref.Namespace, c.stands(ref):
+				// No run of ours marks so, or none has deleted it.
+			case ref == c.DaemonSet:
+				byDefault = true
+			case ref.Namespace == c.DaemonSet.Namespace, c.Store.GoesOn(ref):
+				begun = append(begun, ref)
+			default:
+				strange = append(strange, fmt.Sprintf("%s is marked to go with DaemonSet %s, which is gone", object, ref))
 			}
 		}
+	}
+	switch {
+	case byDefault:
+	case len(begun) > 0:
+		c.state.DaemonSet = begun[0]
+		c.state.Notes = append(c.state.Notes, fmt.Sprintf("going on with the rollback of DaemonSet %s, which an earlier run has deleted", begun[0]))
+	default:
+		c.state.CutShort = strange
+		return nil
+	}
+	if len(strange) > 0 {
+		c.state.Notes = append(c.state.Notes, andMore(strange)+": where an earlier rollback of that was cut short, --daemonset goes on with it")
 	}
 	return nil
 }
 
-func (c *collector) adoptFrom(ctx context.Context, object Object) (adopted bool, err error) {
-	ref := markedDaemonSet(object)
-	switch {
-	case ref == c.DaemonSet:
-		return false, nil
-	case object.Namespace != ref.Namespace:
-		return false, nil // no run of ours marks so
+// stands reports whether a DaemonSet was there when all were read.
+func (c *collector) stands(ref evidence.Ref) bool {
+	set := Object{Kind: kindNamed("DaemonSet"), Namespace: ref.Namespace, Name: ref.Name}
+	return slices.ContainsFunc(c.templates, func(t template) bool { return t.object.same(set) })
+}
+
+// andMore names the first and counts the rest: anybody may have made many.
+func andMore(texts []string) string {
+	if n := len(texts) - 1; n > 0 {
+		return fmt.Sprintf("%s (and %d more)", texts[0], n)
 	}
-	// A DaemonSet that is there was not deleted.
-	_, err = c.Clients.Metadata.Resource(kindNamed("DaemonSet").GVR()).Namespace(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
-	if err == nil || !apierrors.IsNotFound(err) {
-		return false, err
-	}
-	if ref.Namespace != c.DaemonSet.Namespace && !c.Store.GoesOn(ref) {
-		c.state.CutShort = append(c.state.CutShort, fmt.Sprintf("%s is marked to go with DaemonSet %s, which is gone", object, ref))
-		return false, nil
-	}
-	c.state.DaemonSet = ref
-	c.state.Notes = append(c.state.Notes, fmt.Sprintf("going on with the rollback of DaemonSet %s, which an earlier run has deleted", ref))
-	return true, nil
+	return texts[0]
 }
 
 // marked are the objects of a kind that are marked to go with a DaemonSet.

@@ -140,13 +140,9 @@ func ownerGuard(s State) Guard {
 
 // otherDaemonGuard stops where another Multus would write the conf again.
 func otherDaemonGuard(s State) Guard {
-	if n := len(s.CutShort); n > 0 {
-		others := ""
-		if n > 1 {
-			others = fmt.Sprintf(" (and %d more)", n-1)
-		}
-		return broken(GuardOtherDaemon, s.CutShort, "a rollback of another DaemonSet seems to have been cut short: %s%s; say with --daemonset which one is meant: that one to go on with it, %s to leave it alone",
-			s.CutShort[0], others, s.DaemonSet)
+	if len(s.CutShort) > 0 {
+		return broken(GuardOtherDaemon, s.CutShort, "a rollback of another DaemonSet seems to have been cut short: %s; say with --daemonset which one is meant: that one to go on with it, %s to leave it alone",
+			andMore(s.CutShort), s.DaemonSet)
 	}
 	if len(s.Daemons) == 0 {
 		return holds(GuardOtherDaemon, "no other DaemonSet runs Multus")
@@ -173,11 +169,8 @@ func accessGuard(s State) Guard {
 	}
 	var failed []string
 	for _, node := range s.Nodes {
-		switch {
-		case node.Err != "":
+		if node.Err != "" {
 			failed = append(failed, "node "+node.Name+": "+node.Err)
-		case node.Dir.Locked != "" && !node.Finding().Clean():
-			failed = append(failed, "node "+node.Name+": "+node.Dir.Locked)
 		}
 	}
 	switch {

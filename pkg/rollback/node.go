@@ -163,10 +163,18 @@ func (r *Rollback) lookAround(ctx context.Context) error {
 			n.Err = err.Error()
 			return nil // the guard says it; the other nodes would not change that
 		}
-		if err := r.Store.SaveImage(n.Name, n.Image); err != nil {
-			return fmt.Errorf("noting the image that runs on node %s: %w", n.Name, err)
+		if err := r.noteImage(*n); err != nil {
+			return err
 		}
 		r.notef(StepNode, "node %s: %s", n.Name, seen(*n))
+	}
+	return nil
+}
+
+// noteImage keeps on this machine what has run on a node.
+func (r *Rollback) noteImage(n NodeState) error {
+	if err := r.Store.SaveImage(n.Name, n.Image); err != nil {
+		return fmt.Errorf("noting the image that runs on node %s: %w", n.Name, err)
 	}
 	return nil
 }

@@ -85,14 +85,24 @@ func (c *collector) nodeState(node *corev1.Node, daemons []corev1.Pod) NodeState
 		ConfDir: cmp.Or(c.ConfDir, c.state.ConfDir), BinDir: cmp.Or(c.BinDir, c.state.BinDir), KnownDirs: KnownConfDirs(node), Image: c.state.Ground.Image,
 	}
 	if c.NodeImage == "" && c.set == nil && c.markedImage == "" {
-		state.Image = cmp.Or(c.imageBefore(node.Name), multusImage(node), state.Image)
+		before := c.imageBefore(node.Name)
+		if listed(node, before) {
+			state.Image = before
+		} else {
+			state.Image = cmp.Or(multusImage(node), before, state.Image)
+		}
 	}
 	return state
 }
 
-// imageBefore is what this machine's last run took for a node, while the cluster
-// told of it: a site without the usual registries has no other. It decides nothing
-// but what node Pods run in.
+// listed reports whether a node says that it has an image.
+func listed(node *corev1.Node, image string) bool {
+	return slices.ContainsFunc(node.Status.Images, func(i corev1.ContainerImage) bool { return slices.Contains(i.Names, image) })
+}
+
+// imageBefore is what has run for this machine's last rollback on a node: a site
+// without the usual registries may have no other. It decides nothing but what node
+// Pods run in.
 func (c *collector) imageBefore(node string) string {
 	image, err := c.Store.LoadImage(node)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	metadatafake "k8s.io/client-go/metadata/fake"
 
 	"github.com/vlan50/kubectl-vlan50/pkg/cluster"
@@ -143,52 +144,83 @@ func TestImageOfANode(t *testing.T) {
 			}
 		})
 	}
-	c := &collector{Rollback: &Rollback{Store: localStore{}}}
-	node := &corev1.Node{Status: corev1.NodeStatus{Images: []corev1.ContainerImage{{Names: []string{upstream}}}}}
-	if got := c.nodeState(node, nil).Image; got != upstream {
-		t.Errorf("image %s, want %s", got, upstream)
+	const old = "registry.example/multus@sha256:00"
+	for _, row := range []struct {
+		before string
+		has    []string
+		want   string
+	}{
+		{"", []string{upstream}, upstream},
+		{old, []string{upstream}, upstream}, // the old one may be gone for good
+		{old, []string{upstream, old}, old},
+	} {
+		c := &collector{Rollback: &Rollback{Store: localStore{image: row.before}}}
+		node := &corev1.Node{Status: corev1.NodeStatus{Images: []corev1.ContainerImage{{Names: row.has}}}}
+		if got := c.nodeState(node, nil).Image; got != row.want {
+			t.Errorf("image %s, want %s", got, row.want)
+		}
 	}
 }
 
 // A mark is only a word: one from elsewhere is believed where this machine has begun
-// that rollback, and else stops the run.
+// that rollback, and else stops a run that would be half of one.
 func TestMarksOfOthers(t *testing.T) {
 	t.Parallel()
+	type mark struct{ in, names string }
+	const own = "kube-system/kube-multus-ds"
 	for name, row := range map[string]struct {
-		in, names string
-		begun     string
-		adopted   bool
-		stops     bool
+		marks []mark
+		// begun is the rollback that this machine has begun; stands is a DaemonSet
+		// that is there.
+		begun, stands string
+		want          string // the DaemonSet
+		stops         string // a part of the refusal
+		notes         int
 	}{
-		"beside the default DaemonSet":              {"kube-system", "kube-system/other", "", true, false},
-		"in another namespace":                      {"tenant", "tenant/ds", "", false, true},
-		"of a rollback that was begun here":         {"multus", "multus/multus", "multus/multus", true, false},
-		"beside that of another one begun here":     {"tenant", "tenant/ds", "multus/multus", false, true},
-		"in another namespace, for the default's":   {"tenant", "kube-system/other", "", false, false},
-		"beside the default, for another namespace": {"kube-system", "tenant/ds", "", false, false},
-		"of the default DaemonSet itself":           {"kube-system", "kube-system/kube-multus-ds", "", false, false},
+		"beside the default DaemonSet":               {marks: []mark{{"kube-system", "kube-system/other"}}, want: "kube-system/other", notes: 1},
+		"in another namespace":                       {marks: []mark{{"tenant", "tenant/ds"}}, want: own, stops: "DaemonSet tenant/ds"},
+		"in many namespaces":                         {marks: []mark{{"tenant", "tenant/ds"}, {"team", "team/ds"}}, want: own, stops: "(and 1 more)"},
+		"of one that is there":                       {marks: []mark{{"tenant", "tenant/ds"}}, stands: "tenant/ds", want: own},
+		"of a rollback that was begun here":          {marks: []mark{{"multus", "multus/multus"}}, begun: "multus/multus", want: "multus/multus", notes: 1},
+		"beside that of another one begun here":      {marks: []mark{{"tenant", "tenant/ds"}}, begun: "multus/multus", want: own, stops: "DaemonSet tenant/ds"},
+		"begun here, and one of a stranger before":   {marks: []mark{{"a-team", "a-team/ds"}, {"multus", "multus/multus"}}, begun: "multus/multus", want: "multus/multus", notes: 2},
+		"of the default DaemonSet, and a stranger's": {marks: []mark{{"kube-system", own}, {"tenant", "tenant/ds"}}, want: own, notes: 1},
+		"in another namespace, for the default's":    {marks: []mark{{"tenant", "kube-system/other"}}, want: own},
+		"beside the default, for another namespace":  {marks: []mark{{"kube-system", "tenant/ds"}}, want: own},
+		"of the default DaemonSet itself":            {marks: []mark{{"kube-system", own}}, want: own},
+		"a path":                                     {marks: []mark{{"tenant", "tenant/../../.."}}, want: own, stops: "tenant/../../.."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			scheme := metadatafake.NewTestScheme()
 			must(t, metav1.AddMetaToScheme(scheme))
-			meta := metadatafake.NewSimpleMetadataClient(scheme, &metav1.PartialObjectMetadata{
-				TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
-				ObjectMeta: metav1.ObjectMeta{Namespace: row.in, Name: "marked", Annotations: map[string]string{
-					MarkAnnot: "daemonset " + row.names, ConfDirAnnot: "/etc/kubernetes/pki",
-				}},
-			})
-			namespace, name, _ := strings.Cut(row.begun, "/")
+			var objects []runtime.Object
+			for _, m := range row.marks {
+				objects = append(objects, &metav1.PartialObjectMetadata{
+					TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+					ObjectMeta: metav1.ObjectMeta{Namespace: m.in, Name: "marked", Annotations: map[string]string{
+						MarkAnnot: "daemonset " + m.names, ConfDirAnnot: "/etc/kubernetes/pki",
+					}},
+				})
+			}
+			ref := func(text string) evidence.Ref {
+				namespace, name, _ := strings.Cut(text, "/")
+				return evidence.Ref{Namespace: namespace, Name: name}
+			}
 			c := &collector{Rollback: &Rollback{
-				Clients:   &Clients{Clients: &cluster.Clients{Metadata: meta}},
-				DaemonSet: evidence.Ref{Namespace: "kube-system", Name: "kube-multus-ds"},
-				Store:     localStore{goesOn: evidence.Ref{Namespace: namespace, Name: name}},
+				Clients:   &Clients{Clients: &cluster.Clients{Metadata: metadatafake.NewSimpleMetadataClient(scheme, objects...)}},
+				DaemonSet: ref(own), Store: localStore{goesOn: ref(row.begun)},
 			}}
+			c.state.DaemonSet = ref(own)
+			if stands := ref(row.stands); stands.Name != "" {
+				c.templates = []template{{object: object("DaemonSet", stands.Namespace, stands.Name)}}
+			}
 			must(t, c.adopt(t.Context()))
-			if adopted := c.state.DaemonSet.String() == row.names; adopted != row.adopted || len(c.state.Notes) > 0 != row.adopted {
+			if c.state.DaemonSet != ref(row.want) || len(c.state.Notes) != row.notes {
 				t.Errorf("DaemonSet %s, notes %q", c.state.DaemonSet, c.state.Notes)
 			}
-			if guard := otherDaemonGuard(c.state); guard.Truth == Broken != row.stops || row.stops && !strings.Contains(guard.Message, row.names) {
+			guard := otherDaemonGuard(c.state)
+			if (guard.Truth == Broken) != (row.stops != "") || !strings.Contains(guard.Message, row.stops) {
 				t.Errorf("guard %s: %s", guard.Truth, guard.Message)
 			}
 		})

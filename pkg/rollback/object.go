@@ -1,6 +1,7 @@
 // Package rollback takes Multus away from a cluster without ever leaving a node
-// on which no Pod can start, and puts a node's conf back. Every decision is made
-// from what is there now, never from what an earlier run remembers.
+// on which no Pod can start, and puts a node's conf back. What is done next is
+// decided by what is there now, never by what an earlier run remembers: this machine
+// only knows which image has run on a node, and whether a mark is its own.
 package rollback
 
 import (

@@ -318,12 +318,17 @@ func TestGuards(t *testing.T) {
 			site(func(s *State) { s.Nodes[0].Looked, s.Nodes[0].Err = false, "the image is not there" }), GuardNodeAccess, Broken, []string{"node node-1: the image is not there"},
 		},
 		"a folder that is not root's": {
-			site(func(s *State) { s.Nodes[0].Dir.Locked = "it belongs to user 998: use --node-access=manual" }), GuardNodeAccess, Broken, []string{"node node-1: it belongs to user 998"},
+			site(func(s *State) { s.Nodes[0].Dir.Locked = "it belongs to user 998: use --node-access=manual" }), GuardConf, Broken, []string{"node node-1: it belongs to user 998"},
 		},
 		"a folder that is not root's, where nothing goes": {
 			site(nothing, func(s *State) {
 				s.Nodes[0].Dir.Locked, s.Nodes[0].Dir.Files = "it belongs to user 998", s.Nodes[0].Dir.Files[1:]
-			}), GuardNodeAccess, Holds, []string{"are Ready"},
+			}), GuardConf, Holds, []string{"takes over"},
+		},
+		"a folder that is not root's, where a daemon may write its conf again": {
+			site(func(s *State) {
+				s.Nodes[0].Dir.Locked, s.Nodes[0].Dir.Files = "it belongs to user 998", s.Nodes[0].Dir.Files[1:]
+			}), GuardConf, Broken, []string{"node node-1: it belongs to user 998"},
 		},
 		"the rollback of another DaemonSet was cut short": {
 			site(nothing, func(s *State) {

@@ -1,6 +1,7 @@
 package rollback
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/vlan50/kubectl-vlan50/pkg/argocd"
@@ -97,7 +98,7 @@ func (n NodeState) Finding() Finding { return Find(n.Dir) }
 func (n NodeState) stops() string {
 	finding := n.Finding()
 	if finding.Foreign || !finding.Clean() || n.Daemon {
-		return finding.Problem
+		return cmp.Or(finding.Problem, n.Dir.Locked)
 	}
 	return ""
 }

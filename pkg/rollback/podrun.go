@@ -208,17 +208,26 @@ func (r *Rollback) sweep(ctx context.Context) error {
 			continue
 		}
 		r.notef(StepCheck, "deleting the Pod %s/%s that an earlier run has left", pods[i].Namespace, pods[i].Name)
-		err := r.deletePod(ctx, &pods[i])
-		if apierrors.IsForbidden(err) {
-			// Whoever may make Pods somewhere may make one that looks like ours.
-			r.notef(StepCheck, "%v", err)
+		if pods[i].Namespace != r.state.Ground.Namespace {
+			r.drop(ctx, &pods[i])
 			continue
 		}
-		if err != nil {
+		if err := r.deletePod(ctx, &pods[i]); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// drop deletes a Pod that this run does without: whoever may make Pods somewhere may
+// make one that looks like ours, and hold it.
+func (r *Rollback) drop(ctx context.Context, pod *corev1.Pod) {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	err := r.Clients.Core.Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: new(pod.UID)}})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		r.notef(StepCheck, "the Pod %s/%s could not be deleted: %v", pod.Namespace, pod.Name, err)
+	}
 }
 
 func (r *Rollback) ownPods(ctx context.Context) ([]corev1.Pod, error) {

@@ -116,6 +116,10 @@ func (r *Rollback) proveImages(ctx context.Context) error {
 		case why.kind == imageTrouble || why.kind == shellTrouble:
 			n.Err = why.explain(n.Image, n.Name)
 			return nil
+		case why.kind == noTrouble:
+			if err := r.noteImage(*n); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -133,6 +133,7 @@ func TestRollbackWithoutARegistry(t *testing.T) {
 		t.Error("the conf is not back")
 	}
 	s.rollback("--yes").expectResult(t, 0, "done")
+	s.rollback("--node-access=manual").expectResult(t, 0, "clean")
 	s.forget()
 	s.rollback().expectError(t, 5, "nothing was changed", "--node-image")
 }
@@ -199,12 +200,13 @@ func TestRollbackOfACanaryWhoseNetworksCannotBeRead(t *testing.T) {
 	s.checkGone()
 }
 
-// Whoever may make Pods somewhere may make one that looks like ours: that stops no
-// run that may not delete it, and no cluster from being clean.
-func TestRollbackBesideAPodThatLooksLikeOurs(t *testing.T) {
+// Whoever may make objects somewhere may make some that look like ours: they stop no
+// run in its middle, and no cluster from being clean whose DaemonSet is named.
+func TestRollbackBesideWhatLooksLikeOurs(t *testing.T) {
 	t.Parallel()
 	s := newRollbackSite(t, ownPlane(t), "lookalike")
 	s.asUser("roller", s.publishedIn("rollback.yaml"))
+	s.env = append(s.env, "VLAN50_DAEMONSET=") // it is found, and its marks with it
 	_, err := s.client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "tenant"}}, metav1.CreateOptions{})
 	check(t, err)
 	_, err = s.client.CoreV1().Pods("tenant").Create(t.Context(), &corev1.Pod{
@@ -215,9 +217,16 @@ func TestRollbackBesideAPodThatLooksLikeOurs(t *testing.T) {
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "x", Image: "busybox"}}},
 	}, metav1.CreateOptions{})
 	check(t, err)
+	_, err = s.client.CoreV1().ConfigMaps("tenant").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Name: "marked", Annotations: map[string]string{rollback.MarkAnnot: "daemonset tenant/ds"},
+	}}, metav1.CreateOptions{})
+	check(t, err)
 	out := s.rollback("--yes")
 	out.expectResult(t, 0, "done")
 	out.said(t, "tenant/vlan50-rollback-x could not be deleted")
+	s.rollback().expectError(t, 5, "nothing was changed", "DaemonSet tenant/ds", "--daemonset", "kube-system/kube-multus-ds to leave it alone")
+	s.env = append(s.env, "VLAN50_DAEMONSET="+s.DaemonSet.String())
+	s.rollback().expectResult(t, 0, "clean")
 	if out := s.run("rollback", "status", "-o", "json"); out.code != 0 || !strings.Contains(out.stdout, `"clean": true`) || !strings.Contains(out.stdout, "tenant/vlan50-rollback-x") {
 		t.Errorf("status: exit code %d\n%s\n%s", out.code, out.stdout, out.stderr)
 	}
