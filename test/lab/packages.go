@@ -44,6 +44,14 @@ func findPackages(ctx context.Context, progress io.Writer) (map[string]string, e
 	if err != nil {
 		return nil, err
 	}
+	// Two that unpack into one folder at once would be in each other's way.
+	release, err := lock(ctx, filepath.Join(cache, "debian.lock"), func(pid int) {
+		fmt.Fprintf(progress, "waiting for process %d, which fetches packages\n", pid)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("waiting for another fetch of packages: %w", err)
+	}
+	defer release()
 	paths := map[string]string{}
 	for _, program := range packagedPrograms() {
 		path := lookIn("/", program)
