@@ -4,6 +4,7 @@ package lab
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -19,10 +20,22 @@ const dieWithin = time.Minute
 // reapWithin is how long a dead process may wait for its parent to notice.
 const reapWithin = 2 * time.Second
 
-// Down ends the lab, or removes what a crashed one has left.
-func Down(progress io.Writer) error {
+// Down ends the lab, or removes what a crashed one has left. A start that is under
+// way is ended first: it would bring up the next lab.
+func Down(ctx context.Context, progress io.Writer) error {
 	l, err := find()
 	if err != nil {
+		return err
+	}
+	release, err := lock(ctx, l.startLock(), func(pid int) {
+		fmt.Fprintf(progress, "ending the start of the lab in process %d\n", pid)
+		_ = syscall.Kill(pid, syscall.SIGTERM) // where it has just ended, the lock is free
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for the end of a start of the lab: %w", err)
+	}
+	defer release()
+	if l, err = find(); err != nil {
 		return err
 	}
 	was := l.pid

@@ -76,7 +76,7 @@ func up(t *testing.T) *lab.Lab {
 
 func down(t *testing.T) {
 	t.Helper()
-	if err := lab.Down(t.Output()); err != nil {
+	if err := lab.Down(t.Context(), t.Output()); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -39,7 +39,7 @@ func run(m *testing.M) (code int) {
 	if openErr != nil {
 		before := machine(func(args ...any) { log.Fatal(args...) })
 		defer func() {
-			if err := downAsBefore(before); err != nil {
+			if err := downAsBefore(context.WithoutCancel(ctx), before); err != nil {
 				fmt.Fprintln(os.Stderr, "lab:", err)
 				code = 1
 			}
@@ -57,7 +57,7 @@ func run(m *testing.M) (code int) {
 	// where it is theirs.
 	defer context.AfterFunc(ctx, func() {
 		if openErr != nil {
-			_ = lab.Down(os.Stderr)
+			_ = lab.Down(context.WithoutCancel(ctx), os.Stderr)
 		}
 		os.Exit(1)
 	})()
@@ -76,8 +76,8 @@ func run(m *testing.M) (code int) {
 }
 
 // downAsBefore ends the lab, and wants the machine as it was before all tests.
-func downAsBefore(before snapshot) error {
-	if err := lab.Down(os.Stderr); err != nil {
+func downAsBefore(ctx context.Context, before snapshot) error {
+	if err := lab.Down(ctx, os.Stderr); err != nil {
 		return err
 	}
 	after := machine(func(args ...any) { log.Fatal(args...) })

@@ -61,7 +61,7 @@ func command(ctx context.Context, name string, args []string) error {
 	case "build":
 		return lab.Build(ctx, os.Stdout)
 	case "down":
-		return lab.Down(os.Stdout)
+		return lab.Down(ctx, os.Stdout)
 	}
 	l, err := lab.Open()
 	if err != nil {
