@@ -68,7 +68,7 @@ demo: build ## three retests to watch: a pass, a false failure told apart, a rea
 LAB := $(GO) run ./test/lab/cmd/lab
 
 .PHONY: lab-up
-lab-up: ## start the lab: a real node with real Multus (root on Linux)
+lab-up: build ## start the lab: a real node with real Multus (root on Linux)
 	@$(LAB) up
 
 .PHONY: lab-down
@@ -80,7 +80,7 @@ lab-status: ## show what runs in the lab
 	@$(LAB) status
 
 .PHONY: lab-shell
-lab-shell: ## a shell that reaches the lab
+lab-shell: build ## a shell that reaches the lab
 	@$(LAB) shell
 
 .PHONY: lab-build

@@ -27,6 +27,9 @@ func Down(ctx context.Context, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if l.inShell() {
+		return errors.New("this is a shell of the lab: leave it first (exit), then run make lab-down")
+	}
 	release, err := lock(ctx, l.startLock(), func(pid int) {
 		fmt.Fprintf(progress, "ending the start of the lab in process %d\n", pid)
 		_ = syscall.Kill(pid, syscall.SIGTERM) // where it has just ended, the lock is free
@@ -42,7 +45,7 @@ func Down(ctx context.Context, progress io.Writer) error {
 	if err := l.kill(); err != nil {
 		return err
 	}
-	if err := l.clean(); err != nil {
+	if err := l.clean(progress); err != nil {
 		return err
 	}
 	if was == 0 {
@@ -56,7 +59,13 @@ func Down(ctx context.Context, progress io.Writer) error {
 // clean removes what outlives the lab's processes. Mounts, links and namespaces
 // do not: they went with the last of them. The file that Up locks stays in the
 // cache: one that is held must not be replaced by another.
-func (l *Lab) clean() error {
+func (l *Lab) clean(progress io.Writer) error {
+	if err := l.elsewhere(); err != nil {
+		return err
+	}
+	if err := l.endShells(progress); err != nil {
+		return err
+	}
 	if err := l.removeCgroups(); err != nil {
 		return err
 	}

@@ -44,8 +44,11 @@ func Up(ctx context.Context, progress io.Writer) (*Lab, error) {
 	if l.pid != 0 {
 		return l, l.resume(ctx, progress)
 	}
+	if l.inShell() {
+		return nil, errors.New("this is a shell of a lab that has ended: leave it first (exit), then run make lab-up")
+	}
 	// What a lab that crashed has left.
-	if err := l.clean(); err != nil {
+	if err := l.clean(progress); err != nil {
 		return nil, err
 	}
 	references, err := l.prepare(ctx, progress)

@@ -71,7 +71,11 @@ func command(ctx context.Context, name string, args []string) error {
 	case "status":
 		return l.Status(ctx, os.Stdout)
 	case "shell":
-		return attach(l.Shell(ctx, args...))
+		cmd, err := l.Shell(ctx, args...)
+		if err != nil {
+			return err
+		}
+		return attach(cmd)
 	case "node":
 		if len(args) == 0 {
 			args = []string{"/bin/sh"}
