@@ -29,7 +29,7 @@ unit: ## unit tests alone, with the race detector where something runs at once
 
 .PHONY: integration
 integration: build ## the built binary against a real API server
-	$(GO) test -tags integration -vet=off -count=1 -timeout 30m -skip '^TestRollback' ./test/apiserver/... ./test/buildcache/... ./test/scriptednode/... ./test/integration/...
+	$(GO) test -tags integration -vet=off -count=1 -timeout 30m -skip '^TestRollback' ./test/apiserver/... ./test/buildcache/... ./test/scriptednode/... ./test/demo/... ./test/integration/...
 
 .PHONY: integration-rollback
 integration-rollback: build ## rollback, which needs API servers of its own (some minutes)
