@@ -35,6 +35,12 @@ func run(m *testing.M) (code int) {
 		fmt.Fprintln(os.Stderr, "lab:", err)
 		return 1
 	}
+	var err error
+	if programDir, err = os.MkdirTemp("", "vlan50-lab-test-"); err != nil {
+		fmt.Fprintln(os.Stderr, "lab:", err)
+		return 1
+	}
+	defer os.RemoveAll(programDir)
 	_, openErr := lab.Open()
 	if openErr != nil {
 		before := machine(func(args ...any) { log.Fatal(args...) })
@@ -59,6 +65,7 @@ func run(m *testing.M) (code int) {
 		if openErr != nil {
 			_ = lab.Down(context.WithoutCancel(ctx), os.Stderr)
 		}
+		os.RemoveAll(programDir)
 		os.Exit(1)
 	})()
 	code = m.Run()
