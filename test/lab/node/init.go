@@ -106,7 +106,19 @@ func initialize(args []string) error {
 			return err
 		}
 		if pid == cmd.Process.Pid {
+			endAll()
 			return errors.New("the node has ended")
+		}
+	}
+}
+
+// endAll ends all other processes of the namespace while this one holds the lock:
+// the kernel, which would end them as well, lets go of the lock first.
+func endAll() {
+	for {
+		_ = syscall.Kill(-1, syscall.SIGKILL)
+		if _, err := syscall.Wait4(-1, nil, 0, nil); errors.Is(err, syscall.ECHILD) {
+			return
 		}
 	}
 }
