@@ -29,7 +29,7 @@ unit: ## unit tests alone, with the race detector where something runs at once
 
 .PHONY: integration
 integration: build ## the built binary against a real API server
-	$(GO) test -tags integration -vet=off -count=1 -timeout 30m -skip '^TestRollback' ./test/apiserver/... ./test/buildcache/... ./test/scriptednode/... ./test/integration/...
+	$(GO) test -tags integration -vet=off -count=1 -timeout 30m -skip '^TestRollback' ./test/apiserver/... ./test/buildcache/... ./test/scriptednode/... ./test/demo/... ./test/integration/...
 
 .PHONY: integration-rollback
 integration-rollback: build ## rollback, which needs API servers of its own (some minutes)
@@ -68,7 +68,7 @@ demo: build ## three retests to watch: a pass, a false failure told apart, a rea
 LAB := $(GO) run ./test/lab/cmd/lab
 
 .PHONY: lab-up
-lab-up: ## start the lab: a real node with real Multus (root on Linux)
+lab-up: build ## start the lab: a real node with real Multus (root on Linux)
 	@$(LAB) up
 
 .PHONY: lab-down
@@ -80,7 +80,7 @@ lab-status: ## show what runs in the lab
 	@$(LAB) status
 
 .PHONY: lab-shell
-lab-shell: ## a shell that reaches the lab
+lab-shell: build ## a shell that reaches the lab
 	@$(LAB) shell
 
 .PHONY: lab-build

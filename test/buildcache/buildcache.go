@@ -19,8 +19,6 @@ import (
 	"runtime"
 	"strings"
 	"time"
-
-	"github.com/rogpeppe/go-internal/lockedfile"
 )
 
 // Program is one command of a nested module.
@@ -91,18 +89,18 @@ func Build(ctx context.Context, p Program, progress io.Writer) (string, error) {
 	}
 	dir := filepath.Join(cache, p.Name+"-"+key)
 	binary := filepath.Join(dir, p.Name)
-	if _, err := os.Stat(binary); err == nil {
+	if whole(binary) {
 		return binary, nil
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
-	unlock, err := lockedfile.MutexAt(filepath.Join(cache, "lock")).Lock()
+	unlock, err := lock(ctx, filepath.Join(cache, "lock"), progress)
 	if err != nil {
 		return "", fmt.Errorf("waiting for another build: %w", err)
 	}
 	defer unlock()
-	if _, err := os.Stat(binary); err == nil {
+	if whole(binary) {
 		return binary, nil
 	}
 	return binary, p.build(ctx, filepath.Join(root, p.Module), binary, progress)
@@ -120,6 +118,9 @@ func (p Program) build(ctx context.Context, module, binary string, progress io.W
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("building %s: %w\n%s", p.Name, err, out.String())
+	}
+	if err := note(part, binary); err != nil {
+		return err
 	}
 	// Renamed into place, so that an interrupted build is never taken for one.
 	if err := os.Rename(part, binary); err != nil {

@@ -2,12 +2,17 @@ package buildcache_test
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/lockedfile"
 
 	"github.com/vlan50/kubectl-vlan50/test/buildcache"
 )
@@ -135,6 +140,58 @@ func TestBuildOfTwoAtOnceIsOne(t *testing.T) {
 		t.Errorf("%d builds", builds)
 	}
 	says(t, paths[0], "one")
+}
+
+func TestBuildAgainWhatIsDamaged(t *testing.T) {
+	_, program := project(t)
+	binary, _ := build(t, program)
+	for name, damage := range map[string]func() error{
+		"cut short":      func() error { return os.Truncate(binary, 4096) },
+		"emptied":        func() error { return os.Truncate(binary, 0) },
+		"no size noted":  func() error { return os.Remove(binary + ".size") },
+		"an empty note":  func() error { return os.Truncate(binary+".size", 0) },
+		"no binary left": func() error { return os.Remove(binary) },
+	} {
+		if err := damage(); err != nil {
+			t.Fatal(err)
+		}
+		if path, built := build(t, program); !built || path != binary {
+			t.Errorf("%s: built %v in %s", name, built, path)
+		}
+		says(t, binary, "one")
+	}
+	if _, built := build(t, program); built {
+		t.Error("what is whole was built again")
+	}
+}
+
+func TestBuildStopsWaitingForAnother(t *testing.T) {
+	_, program := project(t)
+	cache, err := buildcache.Dir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(cache, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	unlock, err := lockedfile.MutexAt(filepath.Join(cache, "lock")).Lock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+	defer cancel()
+	var progress bytes.Buffer
+	if _, err := buildcache.Build(ctx, program, &progress); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("error: %v", err)
+	}
+	if said := progress.String(); said != "waiting for another build\n" {
+		t.Errorf("it says %q", said)
+	}
+	unlock()
+	// The lock that came too late was let go.
+	if _, built := build(t, program); !built {
+		t.Error("it was built while another had the lock")
+	}
 }
 
 func TestBuildThatFailsLeavesNothing(t *testing.T) {

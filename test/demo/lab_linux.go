@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"io"
 	"strings"
 	"time"
@@ -94,5 +93,5 @@ func (s *onLab) leave() error {
 	if s.was {
 		return s.lab.Restore(ctx)
 	}
-	return errors.Join(ctx.Err(), lab.Down(s.out))
+	return lab.Down(ctx, s.out)
 }

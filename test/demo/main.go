@@ -43,10 +43,6 @@ type stage interface {
 	leave() error
 }
 
-// DEMO_STAGE=scripted keeps the demo from using the lab where it could, and
-// DEMO_STAGE=lab from going on without one.
-const stageVariable = "DEMO_STAGE"
-
 func run(ctx context.Context, out io.Writer) (err error) {
 	root, err := buildcache.Root(ctx)
 	if err != nil {
@@ -57,7 +53,7 @@ func run(ctx context.Context, out io.Writer) (err error) {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	on, err := enter(ctx, dir, out)
+	on, err := stages{missing: labMissing, lab: enterLab, scripted: enterScripted}.enter(ctx, os.Getenv(stageVariable), dir, out)
 	if err != nil {
 		return err
 	}
@@ -71,28 +67,6 @@ func run(ctx context.Context, out io.Writer) (err error) {
 	}
 	fmt.Fprintln(out, "\nDone: three retests, three verdicts. Nothing is left behind.")
 	return nil
-}
-
-// enter takes the lab where it can be had, else the scripted node, and says
-// which.
-func enter(ctx context.Context, dir string, out io.Writer) (stage, error) {
-	wanted := os.Getenv(stageVariable)
-	why := "it was asked for by " + stageVariable
-	switch wanted {
-	case "scripted":
-	case "", "lab":
-		if why = labMissing(ctx); why == "" {
-			fmt.Fprintln(out, "This demo uses the lab: a real node with real Multus, in namespaces of its own.")
-			return enterLab(ctx, out)
-		}
-		if wanted == "lab" {
-			return nil, fmt.Errorf("%s=lab, and there is none: %s", stageVariable, why)
-		}
-	default:
-		return nil, fmt.Errorf("%s=%q: it is lab or scripted", stageVariable, wanted)
-	}
-	fmt.Fprintf(out, "This demo uses a scripted node, as %s: the API server is real, kubelet and Multus are played.\n", why)
-	return enterScripted(ctx, dir, out)
 }
 
 // show plays scenes with the real binary.

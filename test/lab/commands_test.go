@@ -3,13 +3,16 @@
 package lab_test
 
 import (
-	"os/exec"
+	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/vlan50/kubectl-vlan50/test/buildcache"
 	"github.com/vlan50/kubectl-vlan50/test/lab"
 	"github.com/vlan50/kubectl-vlan50/test/lab/node"
 )
@@ -17,23 +20,19 @@ import (
 // TestCommands runs what `make lab-up`, `lab-status` and `lab-shell` run, on the
 // lab that is up.
 func TestCommands(t *testing.T) {
-	program := filepath.Join(t.TempDir(), "lab")
-	run := func(name string, args ...string) string {
-		cmd := exec.CommandContext(t.Context(), name, args...)
-		cmd.Dir = projectFile(t)
-		out, err := cmd.CombinedOutput()
-		if err != nil {
-			t.Fatalf("%s %s: %v\n%s", filepath.Base(name), strings.Join(args, " "), err, out)
+	run := func(args ...string) string {
+		said, code := runProgram(t, nil, args...)
+		if code != 0 {
+			t.Fatalf("lab %s: exit code %d\n%s", strings.Join(args, " "), code, said)
 		}
-		return string(out)
+		return said
 	}
-	run("go", "build", "-o", program, "./test/lab/cmd/lab")
 	l := open(t)
 	t.Cleanup(func() { scenario{}.putBack(t, l, result{}) })
 
 	t.Run("up twice changes nothing", func(t *testing.T) {
 		before := runningSince(t, l)
-		said := run(program, "up")
+		said := run("up")
 		if want := "export KUBECONFIG=" + l.Kubeconfig(); !strings.Contains(said, want) {
 			t.Errorf("it does not say %q:\n%s", want, said)
 		}
@@ -46,7 +45,7 @@ func TestCommands(t *testing.T) {
 		if err := l.KillService(t.Context(), node.Scheduler); err != nil {
 			t.Fatal(err)
 		}
-		if said := run(program, "up"); !strings.Contains(said, "starting "+node.Scheduler+", which had ended") {
+		if said := run("up"); !strings.Contains(said, "starting "+node.Scheduler+", which had ended") {
 			t.Errorf("it does not say what it started:\n%s", said)
 		}
 		after := runningSince(t, open(t))
@@ -60,7 +59,7 @@ func TestCommands(t *testing.T) {
 		}
 	})
 	t.Run("status", func(t *testing.T) {
-		said := run(program, "status")
+		said := run("status")
 		services, err := l.Services(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -80,18 +79,72 @@ func TestCommands(t *testing.T) {
 		}
 	})
 	t.Run("shell", func(t *testing.T) {
-		said := run(program, "shell", "sh", "-c", "ip -brief link; kubectl get nodes --output name")
-		for _, want := range []string{node.VLANInterface, "node/" + node.Name} {
+		tool(t)
+		t.Setenv("NO_PROXY", "example.test")
+		t.Setenv("no_proxy", "")
+		said := run("shell", "sh", "-c", "ip -brief link; kubectl get nodes --output name; kubectl vlan50 version; echo $NO_PROXY $no_proxy")
+		unproxied := "example.test," + node.Network
+		for _, want := range []string{node.VLANInterface, "node/" + node.Name, "platform:", unproxied + " " + unproxied} {
 			if !strings.Contains(said, want) {
 				t.Errorf("from the shell one does not reach %s:\n%s", want, said)
 			}
 		}
 	})
+	t.Run("down from a shell", func(t *testing.T) {
+		before := runningSince(t, l)
+		said, code := runProgram(t, nil, "shell", program(t), "down")
+		if want := "lab: this is a shell of the lab: leave it first (exit), then run make lab-down\n"; said != want || code != 1 {
+			t.Errorf("exit code %d: %s", code, said)
+		}
+		if diff := cmp.Diff(before, runningSince(t, open(t))); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("another cache folder", func(t *testing.T) { inAnotherCache(t, l) })
+	t.Run("a user who is not root", func(t *testing.T) {
+		for _, command := range []string{"up", "down", "status"} {
+			cmd := programCommand(t, command)
+			cmd.Dir = "/"
+			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+			said, _ := cmd.CombinedOutput()
+			if code := cmd.ProcessState.ExitCode(); code != 1 || strings.Count(string(said), "\n") != 1 || !strings.Contains(string(said), "root") {
+				t.Errorf("%s: exit code %d: %s", command, code, said)
+			}
+		}
+	})
 	t.Run("a shell inside the node", func(t *testing.T) {
-		if said := run(program, "node", "ls", node.ConfDir); !strings.Contains(said, filepath.Base(node.MultusConf)) {
+		if said := run("node", "ls", node.ConfDir); !strings.Contains(said, filepath.Base(node.MultusConf)) {
 			t.Errorf("the node's conf folder holds %s", said)
 		}
 	})
+}
+
+// inAnotherCache checks that from another cache folder the lab can be built, and
+// that the one that runs is left alone.
+func inAnotherCache(t *testing.T, l *lab.Lab) {
+	t.Helper()
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	builds, err := buildcache.Dir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := []string{"XDG_CACHE_HOME=" + t.TempDir(), "VLAN50_BUILD_CACHE=" + builds}
+	before := runningSince(t, l)
+	if said, code := runProgram(t, elsewhere, "build"); code != 0 {
+		t.Errorf("build: exit code %d: %s", code, said)
+	}
+	want := fmt.Sprintf("lab: a lab runs with another cache folder (process %d): end it first with XDG_CACHE_HOME=%s make lab-down\n", l.PID(), cache)
+	for _, command := range []string{"up", "down", "status"} {
+		if said, code := runProgram(t, elsewhere, command); said != want || code != 1 {
+			t.Errorf("%s: exit code %d: %s", command, code, said)
+		}
+	}
+	if diff := cmp.Diff(before, runningSince(t, open(t))); diff != "" {
+		t.Error(diff)
+	}
 }
 
 // runningSince tells since when each service runs, and the lab's process.

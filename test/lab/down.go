@@ -4,6 +4,7 @@ package lab
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -19,17 +20,32 @@ const dieWithin = time.Minute
 // reapWithin is how long a dead process may wait for its parent to notice.
 const reapWithin = 2 * time.Second
 
-// Down ends the lab, or removes what a crashed one has left.
-func Down(progress io.Writer) error {
+// Down ends the lab, or removes what a crashed one has left. A start that is under
+// way is ended first: it would bring up the next lab.
+func Down(ctx context.Context, progress io.Writer) error {
 	l, err := find()
 	if err != nil {
+		return err
+	}
+	if l.inShell() {
+		return errors.New("this is a shell of the lab: leave it first (exit), then run make lab-down")
+	}
+	release, err := lock(ctx, l.startLock(), func(pid int) {
+		fmt.Fprintf(progress, "ending the start of the lab in process %d\n", pid)
+		_ = syscall.Kill(pid, syscall.SIGTERM) // where it has just ended, the lock is free
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for the end of a start of the lab: %w", err)
+	}
+	defer release()
+	if l, err = find(); err != nil {
 		return err
 	}
 	was := l.pid
 	if err := l.kill(); err != nil {
 		return err
 	}
-	if err := l.clean(); err != nil {
+	if err := l.clean(progress); err != nil {
 		return err
 	}
 	if was == 0 {
@@ -43,7 +59,13 @@ func Down(progress io.Writer) error {
 // clean removes what outlives the lab's processes. Mounts, links and namespaces
 // do not: they went with the last of them. The file that Up locks stays in the
 // cache: one that is held must not be replaced by another.
-func (l *Lab) clean() error {
+func (l *Lab) clean(progress io.Writer) error {
+	if err := l.elsewhere(); err != nil {
+		return err
+	}
+	if err := l.endShells(progress); err != nil {
+		return err
+	}
 	if err := l.removeCgroups(); err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ package lab
 import (
 	"context"
 	"embed"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -94,12 +95,16 @@ func (l *Lab) ApplyFiles(ctx context.Context, paths ...string) error {
 	}
 }
 
-// firstConf waits for the conf of Multus, or for a service to end without which none comes.
+// firstConf waits for the conf of Multus, or for the node or a service to end
+// without which none comes.
 func (l *Lab) firstConf(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go func() {
 		for ctx.Err() == nil {
+			if gone, zombie := state(l.pid); gone || zombie {
+				cancel(errors.New("the node has ended: see lab.log"))
+			}
 			services, err := l.Services(ctx)
 			for _, service := range services {
 				if err == nil && !service.Running {

@@ -49,6 +49,9 @@ func Open() (*Lab, error) {
 		return nil, err
 	}
 	if l.pid == 0 {
+		if err := l.elsewhere(); err != nil {
+			return nil, err
+		}
 		return nil, errDown
 	}
 	return l, nil

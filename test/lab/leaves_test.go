@@ -3,8 +3,10 @@
 package lab_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"net"
@@ -25,28 +27,39 @@ import (
 // startWithin is how long the lab may take to start, once it is built.
 const startWithin = 30 * time.Second
 
+// endWithin is how long a start that was ended may take to say so.
+const endWithin = 10 * time.Second
+
 // TestLeavesNothing compares the machine before and after the lab, however it
 // ended.
 func TestLeavesNothing(t *testing.T) {
 	for _, end := range []struct {
 		name string
 		do   func(*testing.T)
+		// says is a part of what lab-down says then.
+		says string
 	}{
-		{"up and down", func(t *testing.T) { t.Helper(); up(t) }},
+		{"up and down", func(t *testing.T) { t.Helper(); up(t) }, "the lab is down"},
 		{"two nodes", func(t *testing.T) {
 			t.Helper()
 			if _, err := up(t).Join(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-		}},
-		{"the lab crashed", crash},
-		{"the start was interrupted", interruptStart},
+		}, "the lab is down"},
+		{"the lab crashed", crash, "no lab was up"},
+		{"the start was interrupted", interruptStart, "no lab was up"},
+		{"the start was killed", killStart, ""},
+		{"lab-down during the start", downDuringStart, "no lab was up"},
+		{"a lab shell left something running", func(t *testing.T) { t.Helper(); leaveInShell(t, up(t)) }, "ended 2 processes of lab shells"},
+		{"a lab shell left something running, and the lab crashed", func(t *testing.T) { t.Helper(); leaveInShell(t, up(t)); crash(t) }, "ended 2 processes of lab shells"},
 	} {
 		t.Run(end.name, func(t *testing.T) {
 			down(t)
 			before := machine(t.Fatal)
 			end.do(t)
-			down(t)
+			if said := down(t); !strings.Contains(said, end.says) {
+				t.Errorf("lab-down does not say %q:\n%s", end.says, said)
+			}
 			if diff := cmp.Diff(snapshot{}, machine(t.Fatal).without(before)); diff != "" {
 				t.Errorf("the lab left something:\n%s", diff)
 			}
@@ -74,11 +87,13 @@ func up(t *testing.T) *lab.Lab {
 	return l
 }
 
-func down(t *testing.T) {
+func down(t *testing.T) (said string) {
 	t.Helper()
-	if err := lab.Down(t.Output()); err != nil {
+	var words bytes.Buffer
+	if err := lab.Down(t.Context(), io.MultiWriter(&words, t.Output())); err != nil {
 		t.Fatal(err)
 	}
+	return words.String()
 }
 
 // crash ends the lab's first process behind its back.
@@ -105,6 +120,52 @@ func interruptStart(t *testing.T) {
 	defer cancel()
 	if _, err := lab.Up(ctx, progress{t.Output(), cancel}); err == nil {
 		t.Fatal("the lab was up before it could be interrupted")
+	}
+}
+
+// killStart kills a start while it waits for Multus.
+func killStart(t *testing.T) {
+	t.Helper()
+	start := startUp(t, "waiting for Multus")
+	if err := start.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = start.Wait()
+}
+
+// downDuringStart ends the lab while another process starts it.
+func downDuringStart(t *testing.T) {
+	t.Helper()
+	start := startUp(t, "importing images")
+	said := down(t)
+	if want := fmt.Sprintf("ending the start of the lab in process %d\n", start.Process.Pid); strings.Count(said, want) != 1 {
+		t.Errorf("lab-down does not say %q once:\n%s", want, said)
+	}
+	ended := make(chan struct{})
+	go func() {
+		_ = start.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+		if code := start.ProcessState.ExitCode(); code != 1 {
+			t.Errorf("the start ended with %d, want 1", code)
+		}
+	case <-time.After(endWithin):
+		t.Error("the start goes on after lab-down")
+	}
+}
+
+// leaveInShell leaves two processes running that a shell of the lab has started,
+// one of which heeds no hang-up.
+func leaveInShell(t *testing.T, l *lab.Lab) {
+	t.Helper()
+	cmd, err := l.Shell(t.Context(), "sh", "-c", "sleep 1000 & trap '' HUP; sleep 1000 &")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Run(); err != nil {
+		t.Fatal(err)
 	}
 }
 

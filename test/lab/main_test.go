@@ -35,11 +35,17 @@ func run(m *testing.M) (code int) {
 		fmt.Fprintln(os.Stderr, "lab:", err)
 		return 1
 	}
+	var err error
+	if programDir, err = os.MkdirTemp("", "vlan50-lab-test-"); err != nil {
+		fmt.Fprintln(os.Stderr, "lab:", err)
+		return 1
+	}
+	defer os.RemoveAll(programDir)
 	_, openErr := lab.Open()
 	if openErr != nil {
 		before := machine(func(args ...any) { log.Fatal(args...) })
 		defer func() {
-			if err := downAsBefore(before); err != nil {
+			if err := downAsBefore(context.WithoutCancel(ctx), before); err != nil {
 				fmt.Fprintln(os.Stderr, "lab:", err)
 				code = 1
 			}
@@ -57,8 +63,9 @@ func run(m *testing.M) (code int) {
 	// where it is theirs.
 	defer context.AfterFunc(ctx, func() {
 		if openErr != nil {
-			_ = lab.Down(os.Stderr)
+			_ = lab.Down(context.WithoutCancel(ctx), os.Stderr)
 		}
+		os.RemoveAll(programDir)
 		os.Exit(1)
 	})()
 	code = m.Run()
@@ -76,8 +83,8 @@ func run(m *testing.M) (code int) {
 }
 
 // downAsBefore ends the lab, and wants the machine as it was before all tests.
-func downAsBefore(before snapshot) error {
-	if err := lab.Down(os.Stderr); err != nil {
+func downAsBefore(ctx context.Context, before snapshot) error {
+	if err := lab.Down(ctx, os.Stderr); err != nil {
 		return err
 	}
 	after := machine(func(args ...any) { log.Fatal(args...) })

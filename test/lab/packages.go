@@ -44,6 +44,14 @@ func findPackages(ctx context.Context, progress io.Writer) (map[string]string, e
 	if err != nil {
 		return nil, err
 	}
+	// Two that unpack into one folder at once would be in each other's way.
+	release, err := lock(ctx, filepath.Join(cache, "debian.lock"), func(pid int) {
+		fmt.Fprintf(progress, "waiting for process %d, which fetches packages\n", pid)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("waiting for another fetch of packages: %w", err)
+	}
+	defer release()
 	paths := map[string]string{}
 	for _, program := range packagedPrograms() {
 		path := lookIn("/", program)
@@ -75,20 +83,24 @@ func lookIn(root string, program packaged) string {
 	for _, dir := range programDirs() {
 		path := filepath.Join(root, dir, program.name)
 		info, err := os.Stat(path)
-		if err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 && (!program.static || isStatic(path)) {
+		if err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 && usable(path, program.static) {
 			return path
 		}
 	}
 	return ""
 }
 
-// isStatic reports whether a program needs no dynamic linker.
-func isStatic(path string) bool {
+// usable reports whether a program is whole, as the section headers at its end can
+// be read, and whether it needs no dynamic linker where it must not.
+func usable(path string, static bool) bool {
 	file, err := elf.Open(path)
 	if err != nil {
 		return false
 	}
 	defer file.Close()
+	if !static {
+		return true
+	}
 	for _, segment := range file.Progs {
 		if segment.Type == elf.PT_INTERP {
 			return false
@@ -97,8 +109,7 @@ func isStatic(path string) bool {
 	return true
 }
 
-// fetchPackage unpacks a package into dir. Package lists may be missing on a
-// fresh machine, so a first failure refreshes them.
+// fetchPackage unpacks a package into dir.
 func fetchPackage(ctx context.Context, dir, pkg string, progress io.Writer) error {
 	fmt.Fprintf(progress, "fetching the package %s into the cache (it is not installed)\n", pkg)
 	final := dir
@@ -106,13 +117,12 @@ func fetchPackage(ctx context.Context, dir, pkg string, progress io.Writer) erro
 	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755)); err != nil {
 		return err
 	}
-	if err := run(ctx, dir, "apt-get", "download", pkg); err != nil {
-		if updateErr := run(ctx, dir, "apt-get", "update"); updateErr != nil {
-			return updateErr
-		}
-		if err := run(ctx, dir, "apt-get", "download", pkg); err != nil {
-			return err
-		}
+	get, err := newApt(filepath.Join(filepath.Dir(filepath.Dir(dir)), "apt"))
+	if err != nil {
+		return err
+	}
+	if err := get.download(ctx, dir, pkg); err != nil {
+		return err
 	}
 	archives, err := filepath.Glob(filepath.Join(dir, "*.deb"))
 	if err != nil || len(archives) == 0 {

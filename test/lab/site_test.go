@@ -108,13 +108,32 @@ func TestManifestsNameImagesByDigest(t *testing.T) {
 }
 
 func TestLookIn(t *testing.T) {
+	whole, err := os.ReadFile(os.Args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	dynamic, err := os.ReadFile("/bin/sh")
+	if err != nil {
+		t.Fatal(err)
+	}
 	root := t.TempDir()
-	for path, mode := range map[string]os.FileMode{"usr/bin/runc": 0o755, "usr/bin/ctr": 0o644, "usr/bin/busybox": 0o755} {
-		path = filepath.Join(root, path)
+	for _, file := range []struct {
+		path    string
+		content []byte
+		mode    os.FileMode
+	}{
+		{"usr/bin/runc", whole, 0o755},
+		{"usr/bin/ctr", whole, 0o644},
+		{"usr/bin/busybox", dynamic, 0o755},
+		{"usr/bin/containerd", nil, 0o755},
+		{"usr/bin/bridge", whole[:len(whole)/2], 0o755},
+		{"usr/sbin/bridge", whole, 0o755},
+	} {
+		path := filepath.Join(root, file.path)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, []byte("#!/bin/sh\n"), mode); err != nil {
+		if err := os.WriteFile(path, file.content, file.mode); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -126,7 +145,9 @@ func TestLookIn(t *testing.T) {
 		{"a program", packaged{name: "runc"}, filepath.Join(root, "usr/bin/runc")},
 		{"a file that cannot be run", packaged{name: "ctr"}, ""},
 		{"one that is not static where it must be", packaged{name: "busybox", static: true}, ""},
-		{"one that is not there", packaged{name: "containerd"}, ""},
+		{"an empty file", packaged{name: "containerd"}, ""},
+		{"a whole one after one that is cut short", packaged{name: "bridge"}, filepath.Join(root, "usr/sbin/bridge")},
+		{"one that is not there", packaged{name: "multus"}, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if got := lookIn(root, test.program); got != test.want {

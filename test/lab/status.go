@@ -59,11 +59,12 @@ func (l *Lab) confs() string {
 	return strings.Join(names, " ")
 }
 
-// Usage says how to work with the lab.
+// Usage says how to work with the lab, from the top of the project.
 func (l *Lab) Usage(out io.Writer) {
 	fmt.Fprintf(out, `The lab is up. Reach it from any terminal with:
   export KUBECONFIG=%s
-  kubectl vlan50 canary retest
-"make lab-shell" opens a shell with that set, a kubectl and the lab's network.
-`, l.Kubeconfig())
+  bin/kubectl-vlan50 canary retest
+"make lab-shell" opens a shell with that set and the lab's network, where "kubectl" and
+"kubectl vlan50" work.
+`, quote(l.Kubeconfig()))
 }

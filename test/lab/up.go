@@ -17,8 +17,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rogpeppe/go-internal/lockedfile"
-
 	"github.com/vlan50/kubectl-vlan50/test/lab/node"
 )
 
@@ -33,19 +31,24 @@ func Up(ctx context.Context, progress io.Writer) (*Lab, error) {
 	if err != nil {
 		return nil, err
 	}
-	unlock, err := lockedfile.MutexAt(l.dir + ".up").Lock()
+	release, err := lock(ctx, l.startLock(), func(pid int) {
+		fmt.Fprintf(progress, "waiting for the start of the lab in process %d\n", pid)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("waiting for another start of the lab: %w", err)
 	}
-	defer unlock()
+	defer release()
 	if l, err = find(); err != nil {
 		return nil, err
 	}
 	if l.pid != 0 {
 		return l, l.resume(ctx, progress)
 	}
+	if l.inShell() {
+		return nil, errors.New("this is a shell of a lab that has ended: leave it first (exit), then run make lab-up")
+	}
 	// What a lab that crashed has left.
-	if err := l.clean(); err != nil {
+	if err := l.clean(progress); err != nil {
 		return nil, err
 	}
 	references, err := l.prepare(ctx, progress)
@@ -54,6 +57,9 @@ func Up(ctx context.Context, progress io.Writer) (*Lab, error) {
 	}
 	return l, l.boot(ctx, references, progress)
 }
+
+// startLock is the path of the file that whoever starts or ends the lab holds.
+func (l *Lab) startLock() string { return l.dir + ".up" }
 
 // resume starts the services that are not running.
 func (l *Lab) resume(ctx context.Context, progress io.Writer) error {
@@ -113,19 +119,10 @@ func allPrograms(ctx context.Context, progress io.Writer) (map[string]string, er
 
 // Build fills the cache with all that the lab is made of, and starts nothing.
 func Build(ctx context.Context, progress io.Writer) error {
-	l, err := find()
-	if err != nil {
+	if err := Check(ctx); err != nil {
 		return err
 	}
-	if err := checkHost(ctx); err != nil {
-		return err
-	}
-	unlock, err := lockedfile.MutexAt(l.dir + ".up").Lock()
-	if err != nil {
-		return fmt.Errorf("waiting for a start of the lab: %w", err)
-	}
-	defer unlock()
-	_, err = allPrograms(ctx, progress)
+	_, err := allPrograms(ctx, progress)
 	return err
 }
 

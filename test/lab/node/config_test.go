@@ -43,3 +43,20 @@ func TestMainLeavesOtherCommandsAlone(t *testing.T) {
 		}
 	}
 }
+
+func TestStateFolder(t *testing.T) {
+	for _, test := range []struct {
+		of   string
+		args []string
+		want string
+	}{
+		{"the first node", newInit("/cache/lab", first).Args, "/cache/lab"},
+		{"the second node", newInit("/cache/lab", second).Args, ""},
+		{"another process", []string{"sh", Name, "/cache/lab", "0"}, ""},
+		{"one without a command line", []string{""}, ""},
+	} {
+		if got := StateFolder(test.args); got != test.want {
+			t.Errorf("%s: %q, want %q", test.of, got, test.want)
+		}
+	}
+}

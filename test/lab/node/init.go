@@ -34,12 +34,23 @@ func Command(state string, leash, progress, listener *os.File) *exec.Cmd {
 func newInit(state string, m machine, files ...*os.File) *exec.Cmd {
 	cmd := exec.Command("/proc/self/exe") //nolint:noctx // the node outlives whoever starts it
 	cmd.Args = []string{initName, m.name, state, strconv.Itoa(len(files))}
+	// What marks the processes of a lab shell must not mark the next lab.
+	cmd.Env = Environment()
 	cmd.ExtraFiles = files
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: Namespaces,
 		Setsid:     true,
 	}
 	return cmd
+}
+
+// StateFolder is the state folder of the lab whose first process has this command
+// line; empty for any other process.
+func StateFolder(args []string) string {
+	if len(args) != 4 || args[0] != initName || args[1] != Name {
+		return ""
+	}
+	return args[2]
 }
 
 // Main takes over where the process was started by Command, and says so.
@@ -95,7 +106,19 @@ func initialize(args []string) error {
 			return err
 		}
 		if pid == cmd.Process.Pid {
+			endAll()
 			return errors.New("the node has ended")
+		}
+	}
+}
+
+// endAll ends all other processes of the namespace while this one holds the lock:
+// the kernel, which would end them as well, lets go of the lock first.
+func endAll() {
+	for {
+		_ = syscall.Kill(-1, syscall.SIGKILL)
+		if _, err := syscall.Wait4(-1, nil, 0, nil); errors.Is(err, syscall.ECHILD) {
+			return
 		}
 	}
 }

@@ -33,6 +33,8 @@ const (
 	SwitchPort = "vlan50"
 	// CanaryAddress is the one static address of the canary.
 	CanaryAddress = "198.51.100.100"
+	// Network holds all addresses of the nodes and services.
+	Network = "192.0.2.0/24"
 
 	address           = "192.0.2.10"
 	secondAddress     = "192.0.2.74"

@@ -61,7 +61,7 @@ func command(ctx context.Context, name string, args []string) error {
 	case "build":
 		return lab.Build(ctx, os.Stdout)
 	case "down":
-		return lab.Down(os.Stdout)
+		return lab.Down(ctx, os.Stdout)
 	}
 	l, err := lab.Open()
 	if err != nil {
@@ -71,7 +71,11 @@ func command(ctx context.Context, name string, args []string) error {
 	case "status":
 		return l.Status(ctx, os.Stdout)
 	case "shell":
-		return attach(l.Shell(ctx, args...))
+		cmd, err := l.Shell(ctx, args...)
+		if err != nil {
+			return err
+		}
+		return attach(cmd)
 	case "node":
 		if len(args) == 0 {
 			args = []string{"/bin/sh"}
