@@ -25,6 +25,7 @@ var attachRows = []struct {
 	{DelegatePluginMissing, bySecondary, `failed to find plugin "macvlan" in path [/opt/cni/bin /opt/cni/bin]`, nil},
 	{DelegatePluginMissing, bySecondary, `failed to find plugin "static" in path [/usr/libexec/cni]`, nil},
 	{DelegatePluginMissing, bySecondary, `failed to find plugin "whereabouts" in path []`, eth0(2)},
+	{DuplicateAddress, bySecondary, `failed to settle addresses for "net1": link net1 has address 2001:db8::100 in DADFAILED state`, nil},
 	{PrimaryPluginUnresolved, byPrimary, `failed to find plugin "flannel" in path [/opt/cni/bin]`, nil},
 	{PrimaryPluginUnresolved, byPrimary, `failed to find plugin "portmap" in path [/var/lib/rancher/k3s/data/cni]`, nil},
 	{DelegateCrashed, bySecondary, `netplugin failed with no error message: signal: segmentation fault`, nil},

@@ -27,11 +27,15 @@ type finding struct {
 	at time.Time
 	// open: evidence may still be on its way.
 	open bool
+	// again: one sighting may pass, whatever the catalogue says of the cause.
+	again bool
 }
 
 // names fill the angle brackets of the catalogue's texts.
 type names struct {
 	plugin, dir, parent, address, image, volume string
+	// network is the one at fault, as namespace/name; the first where it is empty.
+	network string
 }
 
 // conclude puts the catalogue's words to a finding.
@@ -62,7 +66,11 @@ func (s *scene) settled(f *finding, entry Entry) bool {
 	if s.ended() {
 		return true
 	}
-	switch entry.Settles {
+	settles := entry.Settles
+	if f.again && settles == AtOnce {
+		settles = OnRepeat
+	}
+	switch settles {
 	case AtOnce:
 		return true
 	case OnRepeat:
@@ -97,14 +105,16 @@ func (s *scene) ended() bool {
 // fill puts names into the angle brackets of a text; one that is not known
 // becomes plain words.
 func (s *scene) fill(text string, n names) string {
-	w := s.first()
-	network := "the network"
-	if w.Name != "" {
-		network = w.Network()
+	w, ok := s.wantedOf(n.network)
+	network := n.network
+	if !ok && network == "" {
+		if w = s.first(); w.Name != "" {
+			network = w.Network()
+		}
 	}
 	return strings.NewReplacer(
 		"<node>", cmp.Or(s.node, "the node"),
-		"<network>", network,
+		"<network>", cmp.Or(network, "the network"),
 		"<daemonset>", s.daemonSetName(),
 		"<parent>", cmp.Or(n.parent, w.conf.Master, "the parent interface"),
 		"<plugin>", cmp.Or(n.plugin, "plugin"),

@@ -29,9 +29,12 @@ var (
 		"cannot ping", "could not ping", "ping failed", "request timed out", "100% unanswered",
 		"received none", "received nothing", "nothing received", "none received",
 	}
-	// goneWords stand behind an interface's name, goneBefore before it.
-	goneWords  = []string{"missing", "gone", "disappeared", "vanished", "not found", "does not exist", "no such device", "removed", "lost", "deleted", "not there", "not present", "absent", "no longer", "error fetching interface information device not found"}
-	goneBefore = []string{"cannot find device ", "can't find device ", "no such device: ", "no interface ", "no such interface ", "missing interface ", "lost interface ", "lost "}
+	// goneWords stand behind an interface's name, goneBefore before it. Where more
+	// follows than goneEnds, it is that which is gone: "net1 lost carrier".
+	goneWords = []string{"missing", "gone", "disappeared", "vanished", "not found", "does not exist", "no such device", "removed", "lost", "deleted", "not there", "not present", "absent",
+		"no longer exists", "no longer there", "no longer present", "no longer available", "error fetching interface information device not found"}
+	goneBefore = []string{"cannot find device ", "can't find device ", "no such device: ", "no interface ", "no such interface ", "missing interface ", "lost interface "}
+	goneEnds   = []string{"after", "while", "during", "since", "within", "before", "when", "at", "from", "in", "again", "now", "meanwhile", "and"}
 	hostWords  = []string{"own host", "its host", "own node", "its node", "host address", "host ip", "node address", "node ip", "the host itself", "local host", "parent host", "the node itself"}
 	// answeredWords tell that nothing was sent (no route in the Pod) or that
 	// somebody did answer.
@@ -52,13 +55,13 @@ func (s *scene) guardFault(line string) (Cause, names) {
 	case containsAny(low, duplicateWords), s.saysHeld(line, low, addrs):
 		return DuplicateAddress, names{address: joinAddresses(s.own(addrs))}
 	case s.saysGone(low):
-		return MasterLinkRecreated, names{}
+		return MasterLinkRecreated, names{network: s.spokenOf(low)}
 	case s.namesOther(low), containsAny(low, answeredWords), !s.isSilence(low, addrs):
 		return "", names{}
 	case s.isMacvlan() && (containsAny(low, hostWords) || hasWord(low, strings.ToLower(s.node)) || s.isNodeAddress(addrs)):
 		return MacvlanHostIsolation, names{}
 	case s.namesWanted(low), strings.Contains(low, "gateway"), s.onSegment(addrs):
-		return L2Unreachable, names{}
+		return L2Unreachable, names{network: s.spokenOf(low)}
 	}
 	return "", names{}
 }
@@ -74,13 +77,13 @@ func (s *scene) saysGone(low string) bool {
 		ifname := strings.ToLower(w.Interface)
 		for _, word := range goneWords {
 			for _, verb := range []string{" ", " is ", " has ", " was ", " has been "} {
-				if hasWord(low, ifname+verb+word) {
+				if saysLast(low, ifname+verb+word, goneEnds) {
 					return true
 				}
 			}
 		}
 		for _, word := range goneBefore {
-			if hasWord(low, unquoted.Replace(word)+ifname) {
+			if saysLast(low, unquoted.Replace(word)+ifname, goneEnds) {
 				return true
 			}
 		}
@@ -130,15 +133,19 @@ func (s *scene) own(addrs []netip.Addr) []netip.Addr {
 
 func (s *scene) anyOwn(addrs []netip.Addr) bool { return len(s.own(addrs)) > 0 }
 
-// namesWanted reports that a line speaks of an interface asked for.
-func (s *scene) namesWanted(low string) bool {
+// spokenOf is the network of the interface asked for that a line speaks of; empty
+// where it speaks of none.
+func (s *scene) spokenOf(low string) string {
 	for _, w := range s.wanted {
 		if hasWord(low, strings.ToLower(w.Interface)) {
-			return true
+			return w.Network()
 		}
 	}
-	return false
+	return ""
 }
+
+// namesWanted reports that a line speaks of an interface asked for.
+func (s *scene) namesWanted(low string) bool { return s.spokenOf(low) != "" }
 
 // namesOther reports that a line speaks of the primary interface alone.
 func (s *scene) namesOther(low string) bool { return hasWord(low, "eth0") && !s.namesWanted(low) }

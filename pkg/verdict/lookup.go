@@ -109,7 +109,7 @@ func (s *scene) lookupFault(text string, at time.Time) *finding {
 // there before, and that the daemon's cache does not hold, means a stale cache.
 // One that came later makes the attempt a stale one (unlessStale).
 func (s *scene) nadMissing(ns, name, text string, at time.Time) *finding {
-	f := &finding{cause: NADNotFound, message: fmt.Sprintf("%s asks for NetworkAttachmentDefinition %s/%s, which ", s.who(), ns, name)}
+	f := &finding{cause: NADNotFound, names: names{network: ns + "/" + name}, message: fmt.Sprintf("%s asks for NetworkAttachmentDefinition %s/%s, which ", s.who(), ns, name)}
 	nad := s.e.Network(ns, name)
 	if nad == nil || nad.CreationTimestamp.IsZero() {
 		if nad == nil && s.e.Looked(evidence.Networks) {

@@ -96,6 +96,9 @@ func (s *scene) faultIn(ev *corev1.Event) *finding {
 	if f.message == "" {
 		f.message = s.failureText(&parsed)
 	}
+	if w, ok := s.wantedOf(parsed.Network()); ok && f.names.network == "" {
+		f.names.network = w.Network()
+	}
 	return f
 }
 
@@ -137,6 +140,7 @@ func (s *scene) refine(cause Cause, f *multus.Failure) *finding {
 		for _, w := range s.wanted {
 			if w.known && w.confErr != nil {
 				found.message = fmt.Sprintf("%s: NetworkAttachmentDefinition %s: %s", s.who(), w.Network(), w.confErr)
+				found.names.network = w.Network()
 			}
 		}
 	case MasterLinkMissing:
@@ -144,6 +148,10 @@ func (s *scene) refine(cause Cause, f *multus.Failure) *finding {
 		if s.wants(found.names.parent) {
 			found.cause = SandboxFailed // the Pod's own interface, not its parent
 		}
+	case DuplicateAddress:
+		// The first may be our own Pod's before, whose neighbours have not noticed.
+		found.again = true
+		found.names.address = joinAddresses(addressesIn(f.Text))
 	default: // the words say it all
 	}
 	return found

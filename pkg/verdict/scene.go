@@ -83,6 +83,17 @@ func (s *scene) first() wanted {
 	return s.wanted[0]
 }
 
+// wantedOf finds an attachment asked for by a name of its network: that of the
+// NetworkAttachmentDefinition, or that of its conf, which is what a delegate calls it.
+func (s *scene) wantedOf(network string) (wanted, bool) {
+	for _, w := range s.wanted {
+		if network != "" && (network == w.Name || network == w.Network() || network == w.conf.Name) {
+			return w, true
+		}
+	}
+	return wanted{}, false
+}
+
 // findScope finds where the present sandbox begins. A changed sandbox or a
 // reboot counts where there was a sandbox in use before it; kubelet also
 // reports a change between two attempts that both failed.

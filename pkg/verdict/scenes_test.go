@@ -304,6 +304,8 @@ var scenes = []struct {
 		p.Status.InitContainerStatuses[0].State = ended(128, "StartError", `exec: "/guard.sh": permission denied`, time.Minute)
 	})}},
 	{name: "net1 went away", cause: MasterLinkRecreated, changes: []change{attached(), guardSays("interface net1 disappeared")}},
+	{name: "net1 went away while it was looked at", cause: MasterLinkRecreated, changes: []change{attached(), guardSays("net1 is missing after 30s")}},
+	{name: "net1 went away, and that is all", cause: MasterLinkRecreated, changes: []change{attached(), guardSays("error: net1 no longer exists, giving up")}},
 	{name: "tool finds no net1", cause: MasterLinkRecreated, changes: []change{attached(), guardSays(`Device "net1" does not exist.`)}},
 	{name: "busybox finds no net1", cause: MasterLinkRecreated, changes: []change{attached(), guardSays(`ip: can't find device 'net1'`)}},
 	{name: "ifconfig finds no net1", cause: MasterLinkRecreated, changes: []change{attached(), guardSays(`net1: error fetching interface information: Device not found`)}},

@@ -20,6 +20,7 @@ func once(message string) change {
 
 func TestSettled(t *testing.T) {
 	macvlan := containerd(thin(delegate(bySecondary, `failed to find plugin "macvlan" in path [/opt/cni/bin]`)[0]))
+	settling := containerd(thin(delegate(bySecondary, `failed to settle addresses for "net1": link net1 has address 2001:db8::100 in DADFAILED state`)[0]))
 	for _, row := range []struct {
 		name    string
 		after   time.Duration // since the canary was created
@@ -45,6 +46,8 @@ func TestSettled(t *testing.T) {
 			event(2*time.Second, "FailedCreatePodSandBox", containerd(thin(own(apiAway)[0])), "kubelet"),
 			event(62*time.Second, "FailedCreatePodSandBox", containerd(thin(own(apiAway)[0])), "kubelet"),
 		}},
+		{"a duplicate address that the kernel found once", 15 * time.Second, false, DuplicateAddress, []change{once(settling)}},
+		{"a duplicate address that the kernel found twice", 26 * time.Second, true, DuplicateAddress, []change{failing(settling)}},
 		{"one fault among others that were combined", 3 * time.Minute, false, MasterLinkMissing, []change{
 			event(2*time.Second, "FailedCreatePodSandBox", containerd(shim(refused)), "kubelet"),
 			func(e *evidence.Evidence) {

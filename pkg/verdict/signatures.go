@@ -110,6 +110,9 @@ func pluginSignatures() []signature {
 			"cannot convert version", "does not support config version", "no converter for CNI result version", "but unmarshalled CNIVersion is",
 			"version does not allow ", "does not support more than 1 address per family",
 		}},
+		// The kernel's duplicate address detection for IPv6, which the plugins wait
+		// for (plugins pkg/ip.SettleAddresses).
+		{cause: DuplicateAddress, zones: inSecondary, all: []string{"DADFAILED state"}},
 		{cause: DHCPDaemonMissing, zones: inDelegate, any: []string{"error dialing DHCP daemon", "dhcp.sock"}},
 		{cause: DHCPNoLease, zones: inDelegate, all: []string{"DHCP.Allocate"}, any: []string{
 			"no more tries", "timed out", "timeout", "deadline exceeded", "resource temporarily unavailable",
@@ -216,13 +219,10 @@ func (s *scene) zoneOfPlugin(f *multus.Failure) zone {
 // is known, by whether the primary one was attached before it.
 func (s *scene) isSecondary(f *multus.Failure) bool {
 	network := f.Network()
-	unknown := false
-	for _, w := range s.wanted {
-		if network != "" && (network == w.Name || network == w.Network() || network == w.conf.Name) {
-			return true
-		}
-		unknown = unknown || !w.known
+	if _, ok := s.wantedOf(network); ok {
+		return true
 	}
+	unknown := slices.ContainsFunc(s.wanted, func(w wanted) bool { return !w.known })
 	if network != "" && (!unknown || s.isPrimary(network)) {
 		return false
 	}

@@ -1,6 +1,9 @@
 package verdict
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 func containsAny(text string, words []string) bool {
 	for _, w := range words {
@@ -46,6 +49,23 @@ func saysAny(text string, words []string) bool {
 
 // hasWord finds a word that is not part of a longer one.
 func hasWord(text, word string) bool {
+	return behindWord(text, word, func(string) bool { return true })
+}
+
+// saysLast finds words after which no other comes in their sentence, but for one
+// of those given.
+func saysLast(text, words string, then []string) bool {
+	return behindWord(text, words, func(rest string) bool {
+		next := strings.TrimLeft(rest, " ")
+		return next == "" || !isWordByte(next[0]) || slices.ContainsFunc(then, func(word string) bool {
+			after, found := strings.CutPrefix(next, word)
+			return found && (after == "" || !isWordByte(after[0]))
+		})
+	})
+}
+
+// behindWord asks of what stands behind each place of a word, until one is right.
+func behindWord(text, word string, right func(rest string) bool) bool {
 	if word == "" {
 		return false
 	}
@@ -56,7 +76,7 @@ func hasWord(text, word string) bool {
 		}
 		before := i == 0 || !isWordByte(rest[i-1])
 		end := i + len(word)
-		if before && (end == len(rest) || !isWordByte(rest[end])) {
+		if before && (end == len(rest) || !isWordByte(rest[end])) && right(rest[end:]) {
 			return true
 		}
 		rest = rest[end:]
