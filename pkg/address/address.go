@@ -58,7 +58,8 @@ func Held(pod *corev1.Pod, selection multus.Selection) []netip.Addr {
 	}
 	var addresses []netip.Addr
 	for _, entry := range statuses.Entries {
-		if entry.Name != selection.Network() || entry.Interface != selection.Interface {
+		// Where Multus names the interface, its number tells nothing of the network.
+		if entry.Name != selection.Network() || selection.InterfaceRequest != "" && entry.Interface != selection.Interface {
 			continue
 		}
 		for _, ip := range entry.IPs {

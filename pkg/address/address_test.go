@@ -3,6 +3,7 @@ package address
 import (
 	"errors"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -138,6 +139,11 @@ func TestClaimsOfWhatIsHeld(t *testing.T) {
 	}
 	if diff := cmp.Diff([]Claim{claim("192.0.2.9", "master enp1s0.50")}, got, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+	// Multus counts networks of its own as well.
+	pod.Annotations[nadv1.NetworkStatusAnnot] = strings.ReplaceAll(pod.Annotations[nadv1.NetworkStatusAnnot], "net1", "net2")
+	if got, err = Claims(pod, lookup); err != nil || len(got) != 1 {
+		t.Errorf("held on an interface that Multus named: %v (%v)", got, err)
 	}
 	pod.Annotations[nadv1.NetworkAttachmentAnnot] = `[{"name":"vlan50","ips":["192.0.2.9/24"]}]`
 	if got, err = Claims(pod, lookup); err != nil || len(got) != 1 {

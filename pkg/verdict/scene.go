@@ -1,8 +1,11 @@
 package verdict
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -54,8 +57,51 @@ func newScene(e *evidence.Evidence, now time.Time) *scene {
 	// An annotation that does not parse is present and shows nothing.
 	s.statuses, _ = multus.NetworkStatus(s.pod)
 	s.readEvents()
+	s.findInterfaces()
 	s.findScope()
 	return s
+}
+
+// findInterfaces corrects the names of interfaces that the canary leaves to Multus.
+// It counts its delegates, and networks that its own configuration adds to every Pod
+// (defaultNetworks) come first: only what it says it added tells how many those are.
+func (s *scene) findInterfaces() {
+	for _, w := range slices.Clone(s.wanted) {
+		var open []*wanted
+		for i := range s.wanted {
+			if s.wanted[i].Network() == w.Network() && s.wanted[i].InterfaceRequest == "" {
+				open = append(open, &s.wanted[i])
+			}
+		}
+		if given := s.given(w.Network()); len(given) == len(open) {
+			for i, ifname := range given {
+				open[i].Interface = ifname
+			}
+		}
+	}
+}
+
+// given are the interfaces that Multus itself named on a network, in its order.
+func (s *scene) given(network string) []string {
+	var numbers []int
+	note := func(name, ifname string) {
+		digits, ours := strings.CutPrefix(ifname, "net")
+		if n, err := strconv.Atoi(digits); ours && err == nil && name == network && !slices.Contains(numbers, n) {
+			numbers = append(numbers, n)
+		}
+	}
+	for _, a := range s.ev.added {
+		note(a.Network, a.Interface)
+	}
+	for _, entry := range s.statuses.Entries {
+		note(entry.Name, entry.Interface)
+	}
+	slices.Sort(numbers)
+	var names []string
+	for _, n := range numbers {
+		names = append(names, fmt.Sprintf("net%d", n))
+	}
+	return names
 }
 
 func (s *scene) readWanted() {
