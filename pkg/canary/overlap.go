@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -63,12 +64,15 @@ func (r *Retest) holder(ctx context.Context, meta *metav1.PartialObjectMetadata,
 		if both = address.SameAddress(mine, claims); len(both) == 0 {
 			return "", nil
 		}
-		// A wire that may not be looked at may be the same one.
-		dark := cmp.Or(forbiddenNetwork(networks, asks), forbiddenNetwork(networks, r.manifest))
-		if dark == "" {
+		// A wire that cannot be looked at may be the same one.
+		if dark := cmp.Or(forbiddenNetwork(networks, asks), forbiddenNetwork(networks, r.manifest)); dark != "" {
+			doubt = "this user may not get NetworkAttachmentDefinition " + dark
+		} else if lost := lostNetwork(networks, asks, both); lost != "" {
+			doubt = fmt.Sprintf("NetworkAttachmentDefinition %s, by which it got the address, is gone or broken", lost)
+		} else {
 			return "", nil
 		}
-		doubt = fmt.Sprintf("; whether that is the same wire cannot be told, as this user may not get NetworkAttachmentDefinition %s", dark)
+		doubt = "; whether that is the same wire cannot be told, as " + doubt
 	}
 	// A list of one: whoever may list Pods everywhere needs no other right.
 	pods, err := r.Clients.Core.Pods(meta.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + meta.Name})
@@ -93,6 +97,28 @@ func forbiddenNetwork(networks *cluster.Networks, pod *corev1.Pod) string {
 	for _, selection := range selections {
 		if _, err := networks.Get(selection.Namespace, selection.Name); apierrors.IsForbidden(err) {
 			return selection.Network()
+		}
+	}
+	return ""
+}
+
+// lostNetwork names a network by which the Pod holds one of the addresses, and which
+// tells no wire any more: a Pod keeps its interface when its definition goes. Empty
+// where there is none.
+func lostNetwork(networks *cluster.Networks, pod *corev1.Pod, claims []address.Claim) string {
+	selections, err := multus.AllNetworks(pod)
+	if err != nil {
+		return ""
+	}
+	for _, selection := range selections {
+		conf, err := networks.Conf(selection.Namespace, selection.Name)
+		if err != nil || conf.Type != "" {
+			continue
+		}
+		for _, held := range address.Held(pod, selection) {
+			if slices.ContainsFunc(claims, func(c address.Claim) bool { return c.Address == held }) {
+				return selection.Network()
+			}
 		}
 	}
 	return ""

@@ -3,12 +3,16 @@ package canary
 import (
 	"context"
 	"fmt"
+	"reflect"
+	"strconv"
 
+	nadv1 "github.com/k8snetworkplumbingwg/network-attachment-definition-client/pkg/apis/k8s.cni.cncf.io/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/vlan50/kubectl-vlan50/pkg/cluster"
+	"github.com/vlan50/kubectl-vlan50/pkg/multus"
 )
 
 // prepare proves, before anything is changed, that the canary can be created
@@ -136,12 +140,32 @@ func (r *Retest) admissionGuard(ctx context.Context) error {
 	})
 	if err == nil {
 		r.setSkew(asked, admitted.CreationTimestamp.Time)
+		if !sameNetworks(admitted, r.manifest) {
+			return refusef("nothing was changed: the server makes %s of the networks that Pod %s asks for in %s (a mutating webhook?), and who else has an address was looked up for the latter: write into the manifest what is meant, or take the Pod out of that webhook's sight",
+				askedFor(admitted), r.Canary, r.source)
+		}
 		return nil
 	}
 	if cluster.Answered(err) {
 		return refusef("nothing was changed: the server would not take Pod %s from %s: %v", r.Canary, r.source, err)
 	}
 	return fmt.Errorf("trying Pod %s on the server (dry run): %w", r.Canary, err)
+}
+
+// sameNetworks reports whether two Pods ask Multus for the same.
+func sameNetworks(a, b *corev1.Pod) bool {
+	networksOfA, errA := multus.AllNetworks(a)
+	networksOfB, errB := multus.AllNetworks(b)
+	return (errA == nil) == (errB == nil) && reflect.DeepEqual(networksOfA, networksOfB)
+}
+
+// askedFor quotes what a Pod asks Multus for.
+func askedFor(pod *corev1.Pod) string {
+	text := strconv.Quote(pod.Annotations[nadv1.NetworkAttachmentAnnot])
+	if primary := multus.DefaultNetwork(pod); primary != "" {
+		text += " and " + strconv.Quote(primary)
+	}
+	return text
 }
 
 // overlapGuard refuses while another Pod asks for an address of the canary:

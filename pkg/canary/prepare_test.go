@@ -69,6 +69,25 @@ func TestGuards(t *testing.T) {
 			},
 			want: []string{"nothing was changed: the server would not take Pod downloads/vlan50-canary from the live Pod: ", "exceeded quota"},
 		},
+		"a webhook asks for another address": {
+			happens: func(w *world) {
+				w.mutate = func(pod *corev1.Pod) {
+					pod.Annotations[nadv1.NetworkAttachmentAnnot] = `[{"name":"vlan50","ips":["192.0.2.101/24"]}]`
+				}
+			},
+			want: []string{"nothing was changed: the server makes ", `192.0.2.101`, "mutating webhook"},
+		},
+		"a webhook takes the networks away": {
+			happens: func(w *world) {
+				w.mutate = func(pod *corev1.Pod) { delete(pod.Annotations, nadv1.NetworkAttachmentAnnot) }
+			},
+			want: []string{`nothing was changed: the server makes "" of the networks`},
+		},
+		"a webhook adds what is no network": {
+			happens: func(w *world) {
+				w.mutate = func(pod *corev1.Pod) { pod.Annotations["example.com/injected"] = "true" }
+			},
+		},
 		"another Pod asks for the address": {
 			changes: func(s *site) {
 				s.others = []runtime.Object{other("media", "player", `[{"name":"vlan50","namespace":"downloads","ips":["192.0.2.100/24"]}]`, corev1.PodRunning)}
@@ -86,6 +105,19 @@ func TestGuards(t *testing.T) {
 			changes: func(s *site) {
 				s.networks = append(s.networks, network("media", "lan", "enp1s0.60"))
 				s.others = []runtime.Object{other("media", "player", `[{"name":"lan","ips":["192.0.2.100/24"]}]`, corev1.PodRunning)}
+			},
+		},
+		"another Pod holds it on a network that is gone": {
+			changes: func(s *site) {
+				player := other("media", "player", `[{"name":"lan","ips":["192.0.2.100/24"]}]`, corev1.PodRunning)
+				player.Annotations[nadv1.NetworkStatusAnnot] = `[{"name":"media/lan","interface":"net1","ips":["192.0.2.100"]}]`
+				s.others = []runtime.Object{player}
+			},
+			want: []string{"Pod media/player (Running, on node node-b) claims 192.0.2.100", "NetworkAttachmentDefinition media/lan, by which it got the address, is gone or broken"},
+		},
+		"another Pod asks for it on a network that is gone, and never had it": {
+			changes: func(s *site) {
+				s.others = []runtime.Object{other("media", "player", `[{"name":"lan","ips":["192.0.2.100/24"]}]`, corev1.PodPending)}
 			},
 		},
 		"another Pod had the address and has finished": {

@@ -325,5 +325,9 @@ func (r *Retest) pin(pod *corev1.Pod) error {
 	r.lastFrom(fresh)
 	r.leave("the new Pod %s (UID %s) was created and is not judged yet: run the same command again for a new attempt", r.Canary, pod.UID)
 	r.notef(StepCreate, "created Pod %s (UID %s)", r.Canary, pod.UID)
+	if !sameNetworks(pod, r.manifest) {
+		return fmt.Errorf("the new Pod %s (UID %s) asks for the networks %s, which is not what %s says (a mutating webhook?): whether its address is its own was not looked up; delete it, and take the Pod out of that webhook's sight",
+			r.Canary, pod.UID, askedFor(pod), r.source)
+	}
 	return nil
 }

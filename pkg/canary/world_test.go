@@ -46,6 +46,8 @@ type world struct {
 
 	// created and deleted are what the node does with a Pod of the canary's name.
 	created, deleted func(*corev1.Pod)
+	// mutate is what a webhook does to a Pod that is to be created.
+	mutate func(*corev1.Pod)
 
 	mu sync.Mutex
 	// log is the daemon's whole log at this moment.
@@ -132,6 +134,9 @@ func (w *world) createPod(action clienttesting.Action) (bool, runtime.Object, er
 	}
 	pod := create.Object.(*corev1.Pod).DeepCopy()
 	pod.CreationTimestamp = metav1.Now()
+	if w.mutate != nil {
+		w.mutate(pod)
+	}
 	if len(create.CreateOptions.DryRun) > 0 {
 		return true, pod, nil
 	}

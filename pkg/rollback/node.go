@@ -189,6 +189,9 @@ func (r *Rollback) lookAt(ctx context.Context, n *NodeState) error {
 		}
 		// What the DaemonSet tells holds for the nodes that it serves.
 		if !errors.Is(err, errNoFolder) || r.ConfDir != "" || n.Daemon || n.Looked {
+			if errors.Is(err, errNoFolder) && r.ConfDir == "" {
+				err = fmt.Errorf("%w: name the one that the node's runtime reads with --cni-conf-dir", err)
+			}
 			return err
 		}
 	}

@@ -85,7 +85,7 @@ func TestRollbackOnANode(t *testing.T) {
 			t.Helper()
 			must(t, l.WriteNode(node.PrimaryConf, "{"))
 		}, refused: []string{"10-flannel.conflist", "cannot be used"}},
-		{name: "the DaemonSet mounts another folder than the runtime reads", arrange: otherFolder, refused: []string{"no CNI conf is in /etc/cni/net.d", "--cni-conf-dir"}, nothingKept: true},
+		{name: "the DaemonSet mounts another folder than the runtime reads", arrange: otherFolder, refused: []string{"/etc/cni/net.d", "--cni-conf-dir"}, nothingKept: true},
 		{name: "the folder that the runtime reads is named", arrange: otherFolder, args: []string{"--cni-conf-dir", node.ConfDir}, nothingKept: true},
 		{name: "the conf dir is not root's", arrange: func(ctx context.Context, t *testing.T, l *lab.Lab) {
 			t.Helper()
@@ -157,8 +157,10 @@ func (s rollbackScene) run(t *testing.T) {
 		}
 	}
 	checkGone(ctx, t, l, s.stays...)
-	if kept := backups(ctx, t, l); len(kept) == 0 != s.nothingKept {
-		t.Errorf("backups: %v", kept)
+	if s.nothingKept {
+		must(t, l.InNode(ctx, "test", "!", "-e", node.ConfDir+"/"+rollback.BackupDir))
+	} else if kept := backups(ctx, t, l); len(kept) == 0 {
+		t.Error("no backup")
 	}
 	for _, n := range u.document.Status.Nodes {
 		for _, kept := range n.Backups {
