@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"strconv"
+	"strings"
 
 	nadv1 "github.com/k8snetworkplumbingwg/network-attachment-definition-client/pkg/apis/k8s.cni.cncf.io/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -147,9 +148,18 @@ func (r *Retest) admissionGuard(ctx context.Context) error {
 		return nil
 	}
 	if cluster.Answered(err) {
-		return refusef("nothing was changed: the server would not take Pod %s from %s: %v", r.Canary, r.source, err)
+		return refusef("nothing was changed: the server would not take Pod %s from %s: %v%s", r.Canary, r.source, err, quotaHint(err))
 	}
 	return fmt.Errorf("trying Pod %s on the server (dry run): %w", r.Canary, err)
+}
+
+// quotaHint tells why a quota may refuse what it would allow in a moment: a dry run
+// is counted beside the Pod that is still there.
+func quotaHint(err error) string {
+	if !strings.Contains(err.Error(), "exceeded quota") {
+		return ""
+	}
+	return "; the canary that is there counts as well until it is deleted: the quota must have room for one more"
 }
 
 // sameNetworks reports whether two Pods ask Multus for the same.

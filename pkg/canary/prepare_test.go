@@ -67,7 +67,7 @@ func TestGuards(t *testing.T) {
 			happens: func(w *world) {
 				w.refuseDryRun(apierrors.NewForbidden(podsResource.GroupResource(), "vlan50-canary", errors.New("exceeded quota")))
 			},
-			want: []string{"nothing was changed: the server would not take Pod downloads/vlan50-canary from the live Pod: ", "exceeded quota"},
+			want: []string{"nothing was changed: the server would not take Pod downloads/vlan50-canary from the live Pod: ", "exceeded quota", "room for one more"},
 		},
 		"a webhook asks for another address": {
 			happens: func(w *world) {
