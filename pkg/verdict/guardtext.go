@@ -31,8 +31,10 @@ var (
 	}
 	// goneWords stand behind an interface's name, goneBefore before it. Where more
 	// follows than goneEnds, it is that which is gone: "net1 lost carrier".
-	goneWords = []string{"missing", "gone", "disappeared", "vanished", "not found", "does not exist", "no such device", "removed", "lost", "deleted", "not there", "not present", "absent",
-		"no longer exists", "no longer there", "no longer present", "no longer available", "error fetching interface information device not found"}
+	goneWords = []string{
+		"missing", "gone", "disappeared", "vanished", "not found", "does not exist", "no such device", "removed", "lost", "deleted", "not there", "not present", "absent",
+		"no longer exists", "no longer there", "no longer present", "no longer available", "error fetching interface information device not found",
+	}
 	goneBefore = []string{"cannot find device ", "can't find device ", "no such device: ", "no interface ", "no such interface ", "missing interface ", "lost interface "}
 	goneEnds   = []string{"after", "while", "during", "since", "within", "before", "when", "at", "from", "in", "again", "now", "meanwhile", "and"}
 	hostWords  = []string{"own host", "its host", "own node", "its node", "host address", "host ip", "node address", "node ip", "the host itself", "local host", "parent host", "the node itself"}

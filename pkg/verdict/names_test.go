@@ -44,9 +44,13 @@ func TestNextNamesTheNetworkAtFault(t *testing.T) {
 			[]change{twoNetworks(), failing(containerd(thin(delegate("second-net", "Link not found")[0])))}, MasterLinkMissing, []string{"eth7", "lab/second"}, "lab/storage",
 		},
 		"the second does not reach its gateway": {
-			[]change{twoNetworks(), attached(), status(`[{"name":"lab/storage","interface":"net1","ips":["` + address + `"]},{"name":"lab/second","interface":"net2","ips":["203.0.113.7"]}]`),
-				guardSays("no reply from the gateway via net2")},
-			L2Unreachable, []string{"behind eth7"}, "storage",
+			[]change{
+				twoNetworks(), attached(), status(`[{"name":"lab/storage","interface":"net1","ips":["` + address + `"]},{"name":"lab/second","interface":"net2","ips":["203.0.113.7"]}]`),
+				guardSays("no reply from the gateway via net2"),
+			},
+			L2Unreachable,
+			[]string{"behind eth7"},
+			"storage",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -82,12 +86,16 @@ func TestInterfacesThatMultusNames(t *testing.T) {
 		ifname  string
 	}{
 		"a network of a definition before it": {[]change{eth0(1), added("net1", audit, "kube-system/audit"), added("net2", address, "lab/storage"), status(shifted), started(5 * time.Second), done()}, OK, "net2"},
-		"a network of a conf file before it": {[]change{eth0(1), added("net1", audit, "audit"), added("net2", address, "lab/storage"),
-			status(strings.ReplaceAll(shifted, "kube-system/audit", "audit")), started(5 * time.Second), done()}, OK, "net2"},
+		"a network of a conf file before it": {[]change{
+			eth0(1), added("net1", audit, "audit"), added("net2", address, "lab/storage"),
+			status(strings.ReplaceAll(shifted, "kube-system/audit", "audit")), started(5 * time.Second), done(),
+		}, OK, "net2"},
 		"its own at another address": {[]change{eth0(1), added("net1", address, "kube-system/audit"), added("net2", audit, "lab/storage"), status(
 			strings.NewReplacer(audit, address, address, audit).Replace(shifted)), started(5 * time.Second), done()}, StaticIPMissing, ""},
-		"an interface that was asked for is no other": {[]change{networks("storage@net1"), eth0(1), added("net2", address, "lab/storage"),
-			status(strings.ReplaceAll(shifted, `"net1"`, `"net9"`)), started(5 * time.Second), done()}, EvidenceIncomplete, ""},
+		"an interface that was asked for is no other": {[]change{
+			networks("storage@net1"), eth0(1), added("net2", address, "lab/storage"),
+			status(strings.ReplaceAll(shifted, `"net1"`, `"net9"`)), started(5 * time.Second), done(),
+		}, EvidenceIncomplete, ""},
 		"nothing before it": {[]change{attached(), done()}, OK, "net1"},
 	} {
 		t.Run(name, func(t *testing.T) {
