@@ -223,11 +223,12 @@ func (l *Lab) startNode(ctx context.Context, progress io.Writer) (leash *os.File
 	l.pid = cmd.Process.Pid
 	go func() { _ = cmd.Wait() }()
 	say.Close()
-	return leash, follow(said, progress)
+	return leash, follow(ctx, said, progress)
 }
 
-// follow prints what the node says until it is ready.
-func follow(said io.Reader, progress io.Writer) error {
+// follow prints what the node says until it is ready. A node that ends with ctx has
+// no say in why.
+func follow(ctx context.Context, said io.Reader, progress io.Writer) error {
 	last := "the node ended without a word: see its log"
 	lines := bufio.NewScanner(said)
 	for lines.Scan() {
@@ -236,6 +237,9 @@ func follow(said io.Reader, progress io.Writer) error {
 		}
 		last = lines.Text()
 		fmt.Fprintln(progress, last)
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("starting the node: %w", context.Cause(ctx))
 	}
 	return fmt.Errorf("starting the node: %s", strings.TrimSpace(last))
 }
